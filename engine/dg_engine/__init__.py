@@ -1,0 +1,1 @@
+"""Canvas jobs, the sampler, the engines that run them, and model files."""

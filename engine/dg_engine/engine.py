@@ -1,0 +1,32 @@
+"""The contract that every engine keeps: submit, cancel, info, close."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from dg_engine.job import CanvasJob, EngineInfo, Frame
+
+
+class EngineError(Exception):
+    """An engine that cannot serve; its message is one sentence that says what to do."""
+
+
+class Engine(Protocol):
+    """Runs canvas jobs. Every job yields frames and ends with exactly one whose `done` is set."""
+
+    def submit(self, job: CanvasJob) -> AsyncIterator[Frame]:
+        """Run a job; leaving the iterator early cancels it."""
+        ...
+
+    async def cancel(self, job_id: str) -> None:
+        """Stop a job within one denoise step; unknown ids are ignored."""
+        ...
+
+    async def info(self) -> EngineInfo:
+        """Say what is loaded, waiting until it is; raises EngineError when loading failed."""
+        ...
+
+    async def close(self) -> None:
+        """End every job with CANCELLED and free the model."""
+        ...

@@ -1,0 +1,1 @@
+"""The language server: documents, prompts, suggestions and one module per LSP method."""

@@ -1,0 +1,1 @@
+"""Training of the small code model: data, recipe and export."""
