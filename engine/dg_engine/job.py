@@ -102,8 +102,15 @@ class CanvasJob(msgspec.Struct, frozen=True):
     causal_candidate: bool = False
     """The causal mode's greedy continuation is one candidate more (its hole ends at EOS, at the
     line's end when `single_line`, or at the canvas length)."""
+    causal_sure: float | None = None
+    """When the greedy continuation's mean log-probability is at least this, it is the answer and
+    no canvas is denoised."""
     single_line: bool = False
-    """Tokens that hold a line break are never proposed for a HOLE."""
+    """Tokens that hold a line break are never proposed."""
+    may_end: bool = True
+    """Whether end tokens may be proposed, so that a hole can be shorter than it is wide."""
+    text_only: bool = True
+    """Special tokens other than end tokens are never proposed."""
     keep_seed_steps: int = 0
     stop: Stop = Stop()
     rule: Rule = Rule.TOP_K

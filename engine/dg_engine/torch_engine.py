@@ -1,0 +1,163 @@
+"""TorchEngine: runs canvas jobs with PyTorch in a thread of its own, most urgent first."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Generator
+
+import torch
+
+from dg_engine.job import CanvasJob, Done, DoneKind, EngineInfo, Frame, JobError
+from dg_engine.loader import Loaded
+
+Deliver = Callable[[Frame], None]
+
+
+class _Active:
+    """A job in the queue or between two of its steps."""
+
+    def __init__(self, job: CanvasJob, order: int, deliver: Deliver, submitted: float) -> None:
+        self.job = job
+        self.order = order
+        self.deliver = deliver
+        self.submitted = submitted
+        self.cancelled = False
+        self.steps: Generator[Frame | None, None, None] | None = None
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return int(self.job.priority), self.order
+
+
+class Worker:
+    """The thread that owns the model. Jobs share it step by step: the most urgent one goes on.
+
+    `deliver` is called in this thread, once per frame and exactly once with a `done` frame.
+    """
+
+    def __init__(self, loaded: Loaded, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loaded = loaded
+        self._clock = clock
+        self._jobs: dict[str, _Active] = {}
+        self._order = itertools.count()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._loop, name="dg-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: CanvasJob, deliver: Deliver) -> None:
+        """Queue a job; an id that is still running is refused with an ERROR frame."""
+        with self._wake:
+            if self._closing:
+                refused = Done(DoneKind.CANCELLED)
+            elif job.id in self._jobs:
+                refused = Done(DoneKind.ERROR, f"A job named {job.id} is running; use another id.")
+            else:
+                self._jobs[job.id] = _Active(job, next(self._order), deliver, self._clock())
+                self._wake.notify()
+                return
+        deliver(_last(job, refused))
+
+    def cancel(self, job_id: str) -> None:
+        """Stop a job before its next step."""
+        with self._wake:
+            active = self._jobs.get(job_id)
+            if active is not None:
+                active.cancelled = True
+                self._wake.notify()
+
+    def close(self) -> None:
+        """Cancel every job and end the thread."""
+        with self._wake:
+            self._closing = True
+            for active in self._jobs.values():
+                active.cancelled = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _next(self) -> _Active | None:
+        with self._wake:
+            while not self._jobs:
+                if self._closing:
+                    return None
+                self._wake.wait()
+            # A cancelled job only has to be told so, whatever its priority.
+            return min(self._jobs.values(), key=lambda a: (not a.cancelled, a.rank))
+
+    def _loop(self) -> None:
+        with torch.inference_mode():
+            while (active := self._next()) is not None:
+                frame = self._advance(active)
+                if frame is None:
+                    continue
+                if frame.done is not None:
+                    with self._wake:
+                        del self._jobs[active.job.id]
+                active.deliver(frame)
+
+    def _advance(self, active: _Active) -> Frame | None:
+        """One forward of one job."""
+        if active.cancelled:
+            if active.steps is not None:
+                active.steps.close()
+            return _last(active.job, Done(DoneKind.CANCELLED))
+        try:
+            if active.steps is None:
+                active.steps = self._loaded.solver.run(active.job, active.submitted)
+            return next(active.steps)
+        except JobError as error:
+            return _last(active.job, Done(DoneKind.ERROR, str(error)))
+        except torch.OutOfMemoryError:
+            message = "The engine ran out of memory; use a smaller model or fewer candidates."
+            return _last(active.job, Done(DoneKind.ERROR, message))
+        except Exception as error:  # the worker must outlive any one job
+            message = f"The engine failed on this job ({type(error).__name__}: {error})."
+            return _last(active.job, Done(DoneKind.ERROR, message))
+
+
+def _last(job: CanvasJob, done: Done) -> Frame:
+    return Frame(job=job.id, step=0, ids=[], done=done)
+
+
+class TorchEngine:
+    """Engine over a Worker for asyncio callers in the same process."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._info = loaded.info
+        self._worker = Worker(loaded)
+
+    async def submit(self, job: CanvasJob) -> AsyncIterator[Frame]:
+        """Run a job; leaving the iterator early cancels it."""
+        loop = asyncio.get_running_loop()
+        frames: asyncio.Queue[Frame] = asyncio.Queue()
+
+        def deliver(frame: Frame) -> None:
+            # The loop may be gone when its program ends while a step runs.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(frames.put_nowait, frame)
+
+        self._worker.submit(job, deliver)
+        finished = False
+        try:
+            while not finished:
+                frame = await frames.get()
+                finished = frame.done is not None
+                yield frame
+        finally:
+            if not finished:
+                self._worker.cancel(job.id)
+
+    async def cancel(self, job_id: str) -> None:
+        """Stop a job within one denoise step."""
+        self._worker.cancel(job_id)
+
+    async def info(self) -> EngineInfo:
+        """What is loaded."""
+        return self._info
+
+    async def close(self) -> None:
+        """End every job with CANCELLED and stop the thread."""
+        await asyncio.to_thread(self._worker.close)
