@@ -48,6 +48,12 @@ class Worker:
         self._thread = threading.Thread(target=self._loop, name="dg-engine", daemon=True)
         self._thread.start()
 
+    @property
+    def jobs(self) -> int:
+        """Jobs queued or running."""
+        with self._wake:
+            return len(self._jobs)
+
     def submit(self, job: CanvasJob, deliver: Deliver) -> None:
         """Queue a job; an id that is still running is refused with an ERROR frame."""
         with self._wake:

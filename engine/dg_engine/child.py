@@ -1,0 +1,133 @@
+"""The engine process: `python -m dg_engine.child --model FOLDER`, spoken to over its pipes.
+
+It ends when its parent does, however that dies: standard input reaching its end stops it, and on
+Linux the kernel is asked for a signal as well, should another process have inherited the pipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from dg_engine.engine import EngineError
+from dg_engine.outbox import Outbox
+from dg_engine.wire import (
+    PROTOCOL,
+    Cancel,
+    Close,
+    Failed,
+    Ping,
+    Pong,
+    Ready,
+    Submit,
+    WireError,
+    pack,
+    read_body,
+    unpack_request,
+)
+
+if TYPE_CHECKING:
+    from dg_engine.torch_engine import Worker
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the Linux kernel to kill this process when its parent thread ends; no-op elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent and os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+def write_all(outbox: Outbox, stream: BinaryIO) -> None:
+    """Write messages until the outbox closes or nobody reads any more."""
+    while (message := outbox.take()) is not None:
+        try:
+            stream.write(pack(message))
+            stream.flush()
+        except (OSError, ValueError):
+            os._exit(0)
+
+
+def serve(
+    model: Path, threads: int | None, dtype: str | None, reader: BinaryIO, writer: BinaryIO
+) -> int:
+    """Load the model, then run what is asked for until the input ends. Returns an exit code."""
+    began = time.monotonic()
+    outbox = Outbox()
+    pen = threading.Thread(target=write_all, args=(outbox, writer), name="dg-writer", daemon=True)
+    pen.start()
+    try:
+        # Heavy imports only here: a wrong model folder is reported before they are paid for.
+        from dg_engine.model_config import read_config
+
+        read_config(model)
+        import torch
+
+        from dg_engine.loader import load
+        from dg_engine.torch_engine import Worker
+
+        if threads:
+            torch.set_num_threads(threads)
+        loaded = load(model, dtype=getattr(torch, dtype) if dtype else None)
+    except EngineError as error:
+        outbox.put(Failed(str(error)))
+        outbox.close()
+        pen.join()
+        return 3
+    worker = Worker(loaded)
+    outbox.put(Ready(loaded.info, PROTOCOL, time.monotonic() - began))
+    answer_requests(worker, reader, outbox)
+    # The parent is gone or asked us to end: nothing here is worth waiting for.
+    return 0
+
+
+def answer_requests(worker: Worker, reader: BinaryIO, outbox: Outbox) -> None:
+    """Hand requests to the worker until the input ends or says Close."""
+    while (body := read_body(reader)) is not None:
+        try:
+            request = unpack_request(body)
+        except WireError as error:
+            print(f"dropped a message: {error}", file=sys.stderr, flush=True)
+            continue
+        match request:
+            case Submit(job):
+                worker.submit(job, outbox.put_frame)
+            case Cancel(job):
+                worker.cancel(job)
+            case Ping(count):
+                outbox.put(Pong(count, worker.jobs))
+            case Close():
+                worker.close()
+                outbox.close()
+                return
+
+
+def main() -> None:
+    """Entry point of the process."""
+    parser = argparse.ArgumentParser(prog="dg_engine.child", description=__doc__)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--dtype", choices=["bfloat16", "float32"], default=None)
+    parser.add_argument("--parent", type=int, default=0, help="process id that must stay alive")
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the parent's business
+    frames = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not break the frames
+    code = serve(options.model, options.threads, options.dtype, sys.stdin.buffer, frames)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
