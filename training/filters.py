@@ -6,30 +6,35 @@ import warnings
 
 MINIMUM_CHARACTERS = 300
 _MAXIMUM_BYTES = 400_000
-_MAXIMUM_LINE = 600
+_MAXIMUM_LINE = 1_000
 _MAXIMUM_NON_ASCII = 0.03
 _MINIMUM_LETTERS = 0.35
 _MAXIMUM_DATA_LINES = 0.5
 _HEAD_CHARACTERS = 3_000
 
 _UNWANTED_FOLDERS = frozenset(
-    """test tests testing _testing testdata test_data fixtures vendor _vendor vendored _vendored
-    third_party thirdparty extern externals external _external _externals benchmarks node_modules
-    locale locales migrations site-packages pb2 _generated generated""".split()
+    {
+        *("test", "tests", "testing", "_testing", "testdata", "test_data", "fixtures"),
+        *("vendor", "_vendor", "vendored", "_vendored", "third_party", "thirdparty"),
+        *("extern", "externals", "external", "_external", "_externals", "node_modules"),
+        *("benchmarks", "locale", "locales", "migrations", "site-packages"),
+        *("pb2", "generated", "_generated"),
+    }
 )
 _UNWANTED_NAME = re.compile(
     r"^(?:test_.*|.*_tests?|tests|conftest|.*_pb2(?:_grpc)?|_?version|versioneer|.*_pb|"
     r"parsetab|lextab|yacctab|_?generated_.*|.*_generated)\.py$"
 )
 _GENERATED = re.compile(
-    r"do not (?:edit|modify)|auto-?generated|(?:automatically|machine)[ -]generated|"
+    r"do not edit|auto-?generated|(?:automatically|machine)[ -]generated|"
     r"code generated|file (?:was|is|has been)?\s*generated|generated (?:by|from) (?:the )?"
     r"(?:protocol|swagger|openapi|grpc|thrift|antlr|cython|our openapi)",
     re.IGNORECASE,
 )
 _COPYLEFT_TEXT = re.compile(
     r"General Public Licen[sc]e|\b[AL]?GPL(?:v[23]|-[23]|\b)|Mozilla Public Licen[sc]e|"
-    r"SPDX-License-Identifier:\s*(?:[AL]?GPL|MPL|EPL|CC-BY-NC)|Creative Commons.{0,40}NonCommercial|"
+    r"SPDX-License-Identifier:\s*(?:[AL]?GPL|MPL|EPL|CC-BY-NC)|"
+    r"Creative Commons.{0,40}NonCommercial|"
     r"NVIDIA CORPORATION.{0,200}proprietary",
     re.IGNORECASE | re.DOTALL,
 )
@@ -51,7 +56,7 @@ _ASSIGNED_SECRET = re.compile(
         (?::\s*\w+\s*)?[:=]\s*[bru]{0,2}["']([0-9A-Za-z+/=_-]{24,})["']""",
     re.VERBOSE,
 )
-_HEADER_COMMENT = re.compile(r"(?:\s*#[^\n]*(?:\n|\Z)|[ \t]*\n)+")
+_HEADER_COMMENT = re.compile(r"(?:[ \t]*#[^\n]*(?:\n|\Z)|[ \t]*\n)+")
 _HEADER_STRING = re.compile(r'\s*[rRuU]?("""|\'\'\')(.*?)\1[ \t]*\n*', re.DOTALL)
 _LEGAL_WORDS = re.compile(r"licen[sc]e|copyright|all rights reserved|coding[:=]", re.IGNORECASE)
 _LEGAL_PROSE = re.compile(r"copyright|all rights reserved|licensed under", re.IGNORECASE)
@@ -130,7 +135,7 @@ def rejection(text: str) -> str | None:
         return "minified"
     if _GENERATED.search(head):
         return "generated"
-    if _COPYLEFT_TEXT.search(head):
+    if _COPYLEFT_TEXT.search(head) or "General Public License" in text:
         return "copyleft text"
     if not text.isascii() and sum(ord(c) > 127 for c in text) / len(text) > _MAXIMUM_NON_ASCII:
         return "not ASCII"

@@ -32,7 +32,7 @@ _SUMMARY_CHARACTERS = 100
 
 def parse_metadata(raw: bytes) -> Message:
     """Parses the bytes of a METADATA file."""
-    return email.message_from_bytes(raw)
+    return email.message_from_string(raw.decode("utf-8", "replace"))
 
 
 def licence_statements(metadata: Message) -> list[str]:
@@ -57,5 +57,6 @@ def licence_summary(statements: list[str]) -> str:
     """The first permissive statement, short enough for one line of the manifest."""
     for statement in statements:
         if _PERMISSIVE.search(statement):
-            return statement[:_SUMMARY_CHARACTERS].strip()
+            name = statement.split(" Copyright ")[0]
+            return name[:_SUMMARY_CHARACTERS].strip()
     return ""

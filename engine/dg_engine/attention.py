@@ -126,7 +126,7 @@ def attend(
             prompt_scores = prompt_scores.masked_fill(~mask.prompt, float("-inf"))
         scores = torch.cat((prompt_scores, own_scores), -1)
         weights = torch.softmax(scores, -1, dtype=torch.float32).to(query.dtype)
-        prompt_weights, own_weights = weights.split((prompt, tokens), -1)
+        prompt_weights, own_weights = weights[..., :prompt], weights[..., prompt:]
         mixed = own_weights.reshape(rows, kv, group * tokens, tokens) @ value
         flat = prompt_weights.transpose(0, 1).reshape(kv, rows * group * tokens, prompt)
         from_prompt = torch.matmul(flat, past_value).view(kv, rows, group * tokens, dim)

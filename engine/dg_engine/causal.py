@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dg_engine.candidates import Row, with_hole
 from dg_engine.job import CanvasJob, Role
+from dg_engine.lists import floats
 from dg_engine.model import DenoiserModel, KeyValues
 
 
@@ -109,6 +110,6 @@ def judge_candidates(
     logits = model.logits(torch.cat((first, states[:, :-1]), 1))
     chosen = torch.log_softmax(logits, -1).gather(-1, ids[..., None])[..., 0]
     used = torch.arange(width, device=model.device) < lengths[:, None]
-    totals = chosen.masked_fill(~used, 0.0).sum(-1).tolist()
+    totals = floats(chosen.masked_fill(~used, 0.0).sum(-1))
     ranked = sorted(zip(totals, pool, rows, strict=True), key=lambda item: -item[0])
     return [candidate._replace(mean=total / max(1, len(row))) for total, candidate, row in ranked]

@@ -71,10 +71,10 @@ class Weights:
         for path in shard_paths(folder):
             check_shard(path)
             try:
-                handle = safe_open(str(path), framework="pt")
+                handle: Any = safe_open(str(path), framework="pt")
             except (SafetensorError, OSError) as error:
                 raise EngineError(f"{path} cannot be read ({error}); copy it again.") from error
-            for name in handle.keys():  # noqa: SIM118 - not a dict
+            for name in cast("list[str]", handle.keys()):
                 self._files[name] = handle
 
     def __contains__(self, name: str) -> bool:

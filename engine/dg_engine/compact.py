@@ -20,8 +20,9 @@ from dg_engine.attention import Masks, attend, decoder_masks, encoder_masks, rot
 from dg_engine.checkpoint import Weights
 from dg_engine.engine import EngineError
 from dg_engine.job import MaskRule
+from dg_engine.lists import ints
 from dg_engine.model import KeyValues
-from dg_engine.model_config import LayerConfig, ModelConfig
+from dg_engine.model_config import LayerConfig, ModelConfig, RopeConfig
 
 
 class PromptCache(NamedTuple):
@@ -285,7 +286,7 @@ class CompactModel:
         result = torch.zeros_like(flat)
         token, slot = torch.where(chosen >= 0)
         expert = chosen[token, slot]
-        for index in expert.unique().tolist():
+        for index in sorted(set(ints(expert))):
             hit = expert == index
             at = token[hit]
             gate, up = F.linear(flat[at], experts.gate_up[index]).chunk(2, -1)
@@ -300,8 +301,8 @@ def _own(past: KeyValues | None) -> PromptCache | None:
     return past
 
 
-def _rope_kinds(config: ModelConfig) -> list[tuple[bool, object, int]]:
-    kinds: dict[bool, tuple[bool, object, int]] = {}
+def _rope_kinds(config: ModelConfig) -> list[tuple[bool, RopeConfig, int]]:
+    kinds: dict[bool, tuple[bool, RopeConfig, int]] = {}
     for layer in config.layers:
         rope = config.sliding_rope if layer.sliding else config.full_rope
         kinds[layer.sliding] = (layer.sliding, rope, layer.head_dim)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dg_engine.engine import EngineError
+from dg_engine.lists import ints
 from dg_engine.model import KeyValues
 from dg_engine.model_config import ModelConfig
 
@@ -109,7 +110,7 @@ class ReferenceModel:
                     past,
                     None,
                 )
-                for r, n in enumerate(cast(list[int], lengths.tolist()))
+                for r, n in enumerate(ints(lengths))
             ]
             width = ids.shape[1]
             return torch.cat(
@@ -120,7 +121,11 @@ class ReferenceModel:
         if conditioning is None:
             return decoder(decoder_input_ids=ids, past_key_values=cache).last_hidden_state
         mixer = decoder.self_conditioning
-        hook = mixer.register_forward_pre_hook(lambda _, args: (args[0], conditioning))
+
+        def replace(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+            return inputs[0], conditioning
+
+        hook = mixer.register_forward_pre_hook(replace)
         try:
             return decoder(decoder_input_ids=ids, past_key_values=cache).last_hidden_state
         finally:

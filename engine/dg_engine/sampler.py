@@ -120,7 +120,8 @@ def temperature(remaining: int, rules: Rules) -> float:
 def entropy(logits: Tensor) -> Tensor:
     """Shannon entropy in nats of softmax(logits) [..., vocab] -> [...]; -inf logits weigh 0."""
     log_probabilities = torch.log_softmax(logits, -1)
-    return -torch.special.xlogy(log_probabilities.exp(), log_probabilities.exp()).sum(-1)
+    weighted = log_probabilities.exp() * log_probabilities
+    return -weighted.masked_fill(log_probabilities.isinf(), 0.0).sum(-1)
 
 
 def accept_entropy_bound(position_entropy: Tensor, free: Tensor, bound: float) -> Tensor:

@@ -6,9 +6,9 @@ takes effect within one denoise step and a more urgent job can overtake.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from dg_engine.candidates import Batch, Row, batch_of, rows_of
 from dg_engine.causal import Candidate, greedy_candidate, judge_candidates
 from dg_engine.job import CanvasJob, Done, DoneKind, Frame, JudgeKind, Role, Rule, check_job
+from dg_engine.lists import float_rows, floats, int_rows, ints
 from dg_engine.model import DenoiserModel, KeyValues
 from dg_engine.prefix_cache import PrefixCache
 from dg_engine.sampler import (
@@ -27,28 +28,12 @@ from dg_engine.sampler import (
     denoise_step,
     start,
 )
+from dg_engine.stopwatch import Stopwatch
 
 ENCODE_CHUNK = 256
 """Prompt tokens per encoder pass, so that a cancel need not wait for a long prompt."""
 
 DrawsFactory = Callable[[list[int]], Draws]
-
-
-class Stopwatch:
-    """Milliseconds by stage."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self.ms: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to a stage."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self.ms[name] = self.ms.get(name, 0.0) + 1000 * (self._clock() - began)
 
 
 class Solver:
@@ -63,7 +48,7 @@ class Solver:
         special: frozenset[int],
         cache: PrefixCache,
         clock: Callable[[], float] = time.monotonic,
-        fresh_seed: Callable[[], int] = lambda: int.from_bytes(__import__("os").urandom(6)),
+        fresh_seed: Callable[[], int] = lambda: int.from_bytes(os.urandom(6)),
         draws: DrawsFactory | None = None,
     ) -> None:
         self._model = model
@@ -217,7 +202,9 @@ class _Run:
 
     def _greedy(self, hidden: Tensor, past: KeyValues) -> Generator[None, None, Candidate | None]:
         limit = max(self.job.widths, default=len(self.job.canvas))
-        ends = self.solver.eos | (self.solver.line_breaks if self.job.single_line else frozenset())
+        ends = self.solver.eos | (
+            self.solver.line_breaks if self.job.single_line else frozenset[int]()
+        )
         steps = greedy_candidate(
             self.solver.model, self.job, hidden, past, ends, limit, self.solver.banned(self.job)
         )
@@ -239,7 +226,7 @@ class _Run:
         lo, hi = batch.lo, batch.hi
         given, roles = batch.given[:, lo:hi], batch.roles[:, lo:hi]
         if hi == lo:
-            return [_candidate(row, row.given, 0.0, self.solver.eos) for row in batch.rows], Done(
+            return [Candidate.of(row, row.given, 0.0, self.solver.eos) for row in batch.rows], Done(
                 DoneKind.CONVERGED
             )
         rules = _rules(job)
@@ -283,7 +270,7 @@ class _Run:
         whole[:, batch.lo : batch.hi] = argmax
         return [
             ids[: len(row.given)]
-            for ids, row in zip(whole.tolist(), batch.rows, strict=True)
+            for ids, row in zip(int_rows(whole), batch.rows, strict=True)
         ]  # fmt: skip
 
     def _candidates(self, batch: Batch, step: Step) -> list[Candidate]:
@@ -291,10 +278,10 @@ class _Run:
         chosen = torch.log_softmax(step.processed, -1).gather(-1, step.state.argmax[..., None])
         free = batch.roles[:, batch.lo : batch.hi] != Role.PIN
         total = chosen[..., 0].masked_fill(~free, 0.0).sum(-1)
-        means = (total / free.sum(-1).clamp_min(1)).tolist()
-        entropies = step.entropy.tolist()
+        means = floats(total / free.sum(-1).clamp_min(1))
+        entropies = float_rows(step.entropy)
         return [
-            _candidate(row, ids, mean, self.solver.eos)._replace(
+            Candidate.of(row, ids, mean, self.solver.eos)._replace(
                 entropy=[0.0] * batch.lo + line[: len(ids) - batch.lo]
             )
             for row, ids, mean, line in zip(
@@ -310,11 +297,11 @@ class _Run:
         """A frame of all rows, the one with the least mean entropy first."""
         free = batch.roles[:, batch.lo : batch.hi] != Role.PIN
         mean = step.entropy.sum(-1) / free.sum(-1).clamp_min(1)
-        order = mean.argsort(stable=True).tolist()
-        same = ((step.state.argmax == before) & free).sum(-1).tolist()
+        order = ints(mean.argsort(stable=True))
+        same = ints(((step.state.argmax == before) & free).sum(-1))
         canvases = self._canvases(batch, step.state.argmax)
         entropy = [0.0] * batch.given.shape[1]
-        entropy[batch.lo : batch.hi] = step.entropy[order[0]].tolist()
+        entropy[batch.lo : batch.hi] = floats(step.entropy[order[0]])
         rows = batch.rows
         return Frame(
             job=self.job.id,
@@ -377,7 +364,7 @@ class _Run:
         row = Row(whole, roles, first.row.start, len(whole))
         mean = sum(means) / len(means)
         yield self._answer(
-            [_candidate(row, whole, mean, self.solver.eos)._replace(entropy=entropy)], done
+            [Candidate.of(row, whole, mean, self.solver.eos)._replace(entropy=entropy)], done
         )
 
 
@@ -398,7 +385,3 @@ def _rules(job: CanvasJob) -> Rules:
         job.keep_seed_steps,
         job.stop,
     )
-
-
-def _candidate(row: Row, canvas: list[int], mean: float, eos: frozenset[int]) -> Candidate:
-    return Candidate.of(row, canvas, mean, eos)
