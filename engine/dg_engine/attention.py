@@ -106,6 +106,7 @@ def attend(
         [rows, tokens, heads * dim]
 
     The prompt's keys are not copied per row: all rows' queries of one key head are one product.
+    Softmax sums in float32 whatever its input, so half-precision scores need no wider copy.
     """
     rows, heads, tokens, dim = query.shape
     kv = key.shape[1]
@@ -115,7 +116,7 @@ def attend(
     if mask.own is not None:
         own_scores = own_scores.masked_fill(~mask.own[:, None, None], float("-inf"))
     if past_key is None or past_value is None or past_key.shape[1] == 0:
-        weights = torch.softmax(own_scores, -1, dtype=torch.float32).to(query.dtype)
+        weights = torch.softmax(own_scores, -1)
         mixed = weights.view(rows, kv, group * tokens, tokens) @ value
     else:
         prompt = past_key.shape[1]
@@ -125,7 +126,7 @@ def attend(
         if mask.prompt is not None:
             prompt_scores = prompt_scores.masked_fill(~mask.prompt, float("-inf"))
         scores = torch.cat((prompt_scores, own_scores), -1)
-        weights = torch.softmax(scores, -1, dtype=torch.float32).to(query.dtype)
+        weights = torch.softmax(scores, -1)
         prompt_weights, own_weights = weights[..., :prompt], weights[..., prompt:]
         mixed = own_weights.reshape(rows, kv, group * tokens, tokens) @ value
         flat = prompt_weights.transpose(0, 1).reshape(kv, rows * group * tokens, prompt)

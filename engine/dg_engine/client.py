@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import enum
 import os
+import signal
 import sys
 import time
 from collections import deque
@@ -366,9 +367,12 @@ def _error(job_id: str, message: str) -> Frame:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+    if process.returncode is not None:
+        return
+    # Not process.kill(): that polls, and a child that has just exited would be reaped behind the
+    # event loop's back, which then reports a made-up exit code.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process.pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
 
 
 def _exit_words(code: int) -> str:
