@@ -1,0 +1,75 @@
+"""The prefix cache finds the longest start, stays within its bytes and never lies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dg_engine.prefix_cache import PrefixCache
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Past(NamedTuple):
+    """Keys and values that remember which tokens they stand for; ten bytes a token."""
+
+    ids: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        return 10 * len(self.ids)
+
+    def crop(self, length: int) -> Past:
+        return Past(self.ids[:length])
+
+
+PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=12)
+
+
+@given(PROMPTS, st.lists(st.integers(0, 2), min_size=1, max_size=8))
+def test_what_is_reused_is_the_longest_start_and_stands_for_its_tokens(prompts, asked):
+    cache = PrefixCache(10**6)
+    for prompt in prompts:
+        cache.put(prompt, Past(tuple(prompt)))
+    found = cache.longest(asked)
+    expected = max(
+        (
+            next((i for i, (a, b) in enumerate(zip(p, asked)) if a != b), min(len(p), len(asked)))
+            for p in prompts
+        ),
+        default=0,
+    )
+    assert found.length == min(expected, len(asked) - 1)
+    assert (found.past is None) == (found.length == 0)
+    if found.past is not None:
+        assert found.past.ids == tuple(asked[: found.length])
+
+
+@given(PROMPTS, st.integers(0, 200))
+def test_memory_stays_within_the_bound_and_is_counted_right(prompts, bound):
+    cache = PrefixCache(bound)
+    for prompt in prompts:
+        cache.put(prompt, Past(tuple(prompt)))
+        assert cache.nbytes <= bound
+    cache.clear()
+    assert cache.nbytes == len(cache) == 0
+
+
+def test_the_least_recently_used_prompt_goes_first():
+    cache = PrefixCache(60)
+    cache.put([1, 1, 1], Past((1, 1, 1)))
+    cache.put([2, 2, 2], Past((2, 2, 2)))
+    cache.longest([1, 1, 1, 9])
+    cache.put([3, 3, 3], Past((3, 3, 3)))
+    assert cache.longest([1, 1, 1, 9]).length == 3
+    assert cache.longest([2, 2, 2, 9]).length == 0
+
+
+def test_a_prompt_replaces_its_own_starts():
+    cache = PrefixCache(10**6)
+    for length in range(1, 6):
+        cache.put([7] * length, Past((7,) * length))
+    assert len(cache) == 1
