@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from dg_engine.prefix_cache import PrefixCache
@@ -36,10 +37,7 @@ def test_what_is_reused_is_the_longest_start_and_stands_for_its_tokens(prompts, 
         cache.put(prompt, Past(tuple(prompt)))
     found = cache.longest(asked)
     expected = max(
-        (
-            next((i for i, (a, b) in enumerate(zip(p, asked)) if a != b), min(len(p), len(asked)))
-            for p in prompts
-        ),
+        (len(os.path.commonprefix([p, asked])) for p in prompts),
         default=0,
     )
     assert found.length == min(expected, len(asked) - 1)
