@@ -1,0 +1,49 @@
+# Every target sets up .venv by itself; nothing is done twice.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean
+
+BIN := .venv/bin
+RUNTIME := .venv/.runtime-ready
+DEV := .venv/.dev-ready
+PACKAGES := server engine kernels
+
+help:
+	@echo "make demo   fill a hole in a file of the standard library"
+	@echo "make test   run the tests"
+	@echo "make check  lint, formatting, types and the import rule"
+	@echo "make bench  measure, results in bench/results/"
+	@echo "make lock   refresh requirements/*.txt (UPGRADE=1: newest versions)"
+	@echo "make clean  remove .venv and caches"
+
+$(RUNTIME): pyproject.toml requirements/runtime.txt requirements/torch.txt scripts/venv.sh
+	@scripts/venv.sh runtime
+
+$(DEV): $(RUNTIME) requirements/dev.txt
+	@scripts/venv.sh dev
+
+demo: $(RUNTIME)
+	@scripts/demo.sh
+
+test: $(DEV)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python scripts/check_imports.py
+	@$(BIN)/basedpyright $(PACKAGES)
+
+bench: $(DEV)
+	@$(BIN)/python -m bench.latency.line --out bench/results/latency_line.md
+	@$(BIN)/python -m bench.quality.evaluate --out bench/results/quality.md
+
+lock: $(DEV)
+	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+clean:
+	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './clients/*/node_modules/*' -prune -exec rm -rf {} +
+	@rm -rf ./*.egg-info {server,engine,kernels}/*.egg-info

@@ -1,0 +1,42 @@
+"""Print the demo's cursor, FILE:LINE:COL, in a copy of a standard-library file with a hole.
+
+The file differs a little between Python versions, so the place is found by its text.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULE = "textwrap.py"
+LINE = "        self.width = width"
+"""The line whose rest is cut out ..."""
+KEPT = "        self.width = "
+"""... behind this part of it."""
+
+
+def demo_text() -> tuple[str, int, int]:
+    """The file with the hole, and line and column of the cursor, from 1."""
+    path = Path(sysconfig.get_path("stdlib"), MODULE)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    index = lines.index(LINE)
+    lines[index] = KEPT
+    return "\n".join(lines), index + 1, len(KEPT) + 1
+
+
+def main() -> None:
+    """Write the file with the hole and print where the cursor stands."""
+    try:
+        text, line, column = demo_text()
+    except (OSError, ValueError):
+        sys.exit(f"This Python's {MODULE} lacks the demo's line; use another Python.")
+    folder = ROOT / ".venv" / "demo"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MODULE).write_text(text, encoding="utf-8")
+    print(f"{folder / MODULE}:{line}:{column}")
+
+
+if __name__ == "__main__":
+    main()

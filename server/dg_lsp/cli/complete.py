@@ -1,0 +1,114 @@
+"""`dg-lsp complete FILE:LINE:COL`: fill the hole at a cursor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.place import offset_of, parse_position, read_text
+
+if TYPE_CHECKING:
+    from dg_lsp.completion import Completion, Source
+
+
+class Ask(NamedTuple):
+    """What one run of the command asks of the completer."""
+
+    watch: bool
+    multi_line: bool | None
+    threads: int | None
+    deadline_ms: int | None
+
+
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="Name or folder of a model; else $DG_LSP_MODEL, dg-tiny."),
+]
+MultiLine = Annotated[
+    bool | None,
+    typer.Option(
+        "--multi-line/--single-line", help="Several lines or one; decided by the code if unset."
+    ),
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads for the engine.")]
+Deadline = Annotated[
+    int | None, typer.Option(min=1, help="Answer with the best draft after this many ms.")
+]
+
+
+def complete(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="Cursor, from 1:1.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Draw the canvas step by step.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    model: Model = None,
+    multi_line: MultiLine = None,
+    threads: Threads = None,
+    deadline_ms: Deadline = None,
+) -> None:
+    """Fill the hole at a cursor and print the lines around it.
+
+    LINE and COL count from 1, as editors print them; the column behind the last character of a
+    line is its end. The inserted part is green in a terminal and stands in «…» elsewhere.
+    """
+    with reported():
+        _complete(place, as_json, model, Ask(watch, multi_line, threads, deadline_ms))
+
+
+def _complete(place: str, as_json: bool, model: str | None, ask: Ask) -> None:
+    position = parse_position(place)
+    text = read_text(position.path)
+    offset = offset_of(text, position)
+    if ask.watch and as_json:
+        raise CliError("--watch and --json exclude each other; choose one.")
+
+    from dg_engine.job import DoneKind
+
+    from dg_lsp.cli import session, show
+    from dg_lsp.completion import Source, language_of
+
+    folder = session.usable_model(model)
+    source = Source(str(position.path), language_of(str(position.path)), text)
+    completion, ms = asyncio.run(_ask(folder, source, offset, ask))
+    if completion.done is DoneKind.ERROR:
+        raise CliError(completion.reason, ExitCode.ENGINE_FAILED)
+    if as_json:
+        answer = show.completion_object(completion, position.line, position.column, ms)
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    elif completion.insert:
+        console = show.console()
+        coloured = show.can_colour(console)
+        show.put(console, show.filled(text, offset, completion.insert, coloured=coloured))
+        show.put(console, show.dimmed(f"\n{show.figures(completion, ms['total'])}"))
+    if not completion.insert:
+        raise CliError(completion.reason, ExitCode.NOTHING)
+
+
+async def _ask(
+    folder: Path, source: Source, offset: int, ask: Ask
+) -> tuple[Completion, dict[str, float]]:
+    """Start the engine, complete once, close; milliseconds by stage, the start's among them."""
+    from dg_lsp.cli import session, show
+
+    async with contextlib.AsyncExitStack() as stack:
+        opened = await stack.enter_async_context(session.open_session(folder, threads=ask.threads))
+        on_draft = None
+        if ask.watch:
+            from dg_lsp.cli.watch import watching
+
+            on_draft = await stack.enter_async_context(
+                watching(show.console(), source.text, offset)
+            )
+        completion = await opened.completer.complete(
+            source,
+            offset,
+            multi_line=ask.multi_line,
+            deadline_ms=ask.deadline_ms,
+            on_draft=on_draft,
+        )
+    return completion, {"start": opened.start_ms, **completion.ms}
