@@ -1,0 +1,59 @@
+"""Requests in flight: one suggestion per document, and all of them ended at shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Generator
+
+
+class Flight:
+    """One request being worked on."""
+
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        self.task = task
+        self.superseded = False
+        """Whether a newer request for the same document made this one pointless."""
+
+
+class Flights:
+    """Every request that runs as a task of its own."""
+
+    def __init__(self, on_count: Callable[[int], None]) -> None:
+        self._on_count = on_count
+        self._all: set[Flight] = set()
+        self._newest: dict[str, Flight] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @contextlib.contextmanager
+    def begin(self, key: str | None = None) -> Generator[Flight]:
+        """Count the current task; with a `key`, end the older flight of that key."""
+        task = asyncio.current_task()
+        assert task is not None, "handlers run as tasks"
+        flight = Flight(task)
+        if key is not None:
+            older = self._newest.get(key)
+            if older is not None:
+                older.superseded = True
+                older.task.cancel()
+            self._newest[key] = flight
+        self._all.add(flight)
+        self._on_count(len(self._all))
+        try:
+            yield flight
+        finally:
+            self._all.discard(flight)
+            if key is not None and self._newest.get(key) is flight:
+                del self._newest[key]
+            self._on_count(len(self._all))
+
+    async def end_all(self) -> None:
+        """Cancel every flight but the caller's own, and wait until each is answered."""
+        own = asyncio.current_task()
+        tasks = [flight.task for flight in self._all if flight.task is not own]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

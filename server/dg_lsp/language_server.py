@@ -1,0 +1,71 @@
+"""The language server itself: pygls with our protocol, our methods and one session."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import metadata
+from typing import cast
+
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+
+from dg_lsp.engine_host import EngineFactory, child_process
+from dg_lsp.methods import IN_PLACE_OF_BUILTIN, METHODS
+from dg_lsp.methods.execute_command import COMMANDS
+from dg_lsp.protocol import Protocol
+from dg_lsp.session import Session
+from dg_lsp.transport import Inbox, Outbox
+
+NAME = "dg-lsp"
+_FLUSH_SECONDS = 0.5
+"""How long the last answers may take to be written once the session has ended."""
+
+
+class Server(LanguageServer):
+    """A pygls server with our protocol, and the session that its methods share."""
+
+    def __init__(self, engine_factory: EngineFactory) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]  (pygls: *args, **kwargs)
+            NAME, _version(), protocol_cls=Protocol, converter_factory=default_converter
+        )
+        self.wire = cast("Protocol", self.protocol)
+        self.session = Session(self.wire, engine_factory)
+
+
+def create_server(engine_factory: EngineFactory | None = None) -> Server:
+    """A server whose engine is started by `engine_factory` once a client has initialized it."""
+    server = Server(engine_factory or child_process)
+    for name in IN_PLACE_OF_BUILTIN:
+        server.wire.drop_builtin(name)
+    for method in METHODS:
+        server.feature(method.name, method.options)(
+            functools.partial(method.handle, server.session)
+        )
+        if method.params is not None:
+            server.wire.own(method.name, method.params)
+    for name in COMMANDS:
+        # For the capabilities alone; the method runs them.
+        server.command(name)(functools.partial(COMMANDS[name].run, server.session))
+    return server
+
+
+async def serve(
+    server: Server, read: Callable[[int], bytes], write: Callable[[bytes], object]
+) -> int:
+    """Serve one client until it leaves; the exit status that the specification asks for."""
+    session = server.session
+    outbox = Outbox(write)
+    server.wire.set_writer(outbox)
+    Inbox(read, server.wire.receive, session.ended.set).start()
+    await session.ended.wait()
+    await session.close()
+    outbox.flush(_FLUSH_SECONDS)
+    return 0 if server.wire.was_shut_down else 1
+
+
+def _version() -> str:
+    try:
+        return metadata.version(NAME)
+    except metadata.PackageNotFoundError:
+        return "0"

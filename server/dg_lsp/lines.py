@@ -1,0 +1,111 @@
+"""Text as an immutable table of lines that shares what an edit does not touch."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+CHUNK_LINES = 512
+"""An edit copies one chunk and the list of chunks: about the square root of a large file."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Lines with their endings; only `\n`, `\r\n` and `\r` end one.
+
+    The last line has no ending, so it is empty when the text ends with a line break.
+    """
+    if "\r" not in text:
+        head, _, last = text.rpartition("\n")
+        return [line + "\n" for line in head.split("\n")] + [last] if _ else [last]
+    found: list[str] = _LINE.findall(text)
+    if text[-1] in "\r\n":
+        found.append("")
+    return found
+
+
+def ending_of(line: str) -> str:
+    """The line break that ends `line`, empty for the last one."""
+    if line.endswith("\r\n"):
+        return "\r\n"
+    return line[-1:] if line.endswith(("\n", "\r")) else ""
+
+
+def body_of(line: str) -> str:
+    """`line` without its line break."""
+    return line[: len(line) - len(ending_of(line))]
+
+
+class Lines:
+    """A file's lines, each with its ending; every edit makes a new table.
+
+    Making one from an edit costs O(lines edited + chunk + number of chunks).
+    """
+
+    __slots__ = ("_starts", "chunks", "count")
+
+    def __init__(self, chunks: Sequence[tuple[str, ...]]) -> None:
+        self.chunks = chunks
+        """The lines in runs, which edits share."""
+        self._starts = list(accumulate((len(chunk) for chunk in chunks), initial=0))
+        self.count = self._starts.pop()
+
+    @classmethod
+    def of(cls, text: str) -> Lines:
+        """The table of a whole text."""
+        return cls(_chunked(split_lines(text)))
+
+    def __getitem__(self, index: int) -> str:
+        chunk = self._chunk_at(index)
+        return self.chunks[chunk][index - self._starts[chunk]]
+
+    def between(self, first: int, last: int) -> list[str]:
+        """Lines `first` up to, not including, `last`."""
+        found: list[str] = []
+        first, last = max(first, 0), min(last, self.count)
+        while first < last:
+            chunk = self._chunk_at(first)
+            start = self._starts[chunk]
+            part = self.chunks[chunk][first - start : last - start]
+            found.extend(part)
+            first += len(part)
+        return found
+
+    def replaced(self, first: int, last: int, new: Sequence[str]) -> Lines:
+        """A table whose lines `first` up to, not including, `last` are `new`."""
+        low = self._chunk_at(first)
+        high = self._chunk_at(max(last - 1, first))
+        head = self.chunks[low][: first - self._starts[low]]
+        tail = self.chunks[high][last - self._starts[high] :]
+        merged = [*head, *new, *tail]
+        if len(merged) < CHUNK_LINES // 4 and high + 1 < len(self.chunks):
+            high += 1  # a chunk worn thin joins its neighbour
+            merged.extend(self.chunks[high])
+        return Lines([*self.chunks[:low], *_chunked(merged), *self.chunks[high + 1 :]])
+
+    def text(self) -> str:
+        """The whole text, endings as they are."""
+        return "".join("".join(chunk) for chunk in self.chunks)
+
+    def __eq__(self, other: object) -> bool:
+        # Tuples that are the same object compare at once, so an edit is found in O(chunks).
+        return isinstance(other, Lines) and (
+            list(self.chunks) == list(other.chunks)
+            or (self.count == other.count and self.text() == other.text())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _chunk_at(self, index: int) -> int:
+        if not 0 <= index < self.count:
+            raise IndexError(f"line {index} of {self.count}")
+        return bisect_right(self._starts, index) - 1
+
+
+def _chunked(lines: Sequence[str]) -> list[tuple[str, ...]]:
+    if len(lines) <= 2 * CHUNK_LINES:
+        return [tuple(lines)] if lines else []
+    return [tuple(lines[i : i + CHUNK_LINES]) for i in range(0, len(lines), CHUNK_LINES)]

@@ -1,0 +1,77 @@
+"""The LSP methods that the server speaks, one module each.
+
+A handler gets the session and the parameters. Those that only change documents are plain
+functions, so that the next message sees the change; all others are asynchronous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from lsprotocol import types
+
+from dg_lsp.methods import (
+    code_action,
+    did_change,
+    did_change_configuration,
+    did_close,
+    did_open,
+    execute_command,
+    exit,
+    initialize,
+    initialized,
+    inline_completion,
+    shutdown,
+)
+from dg_lsp.session import Session
+
+
+class Method(NamedTuple):
+    """A method, its handler, the type of its parameters where it is ours, and its options."""
+
+    name: str
+    handle: Callable[[Session, Any], object]
+    params: type[msgspec.Struct] | None = None
+    options: object | None = None
+
+
+METHODS = [
+    Method(types.INITIALIZE, initialize.handle),
+    Method(types.INITIALIZED, initialized.handle),
+    Method(types.SHUTDOWN, shutdown.handle),
+    Method(types.EXIT, exit.handle),
+    Method(types.TEXT_DOCUMENT_DID_OPEN, did_open.handle, did_open.Params),
+    Method(types.TEXT_DOCUMENT_DID_CHANGE, did_change.handle, did_change.Params),
+    Method(types.TEXT_DOCUMENT_DID_CLOSE, did_close.handle, did_close.Params),
+    Method(
+        types.TEXT_DOCUMENT_INLINE_COMPLETION,
+        inline_completion.handle,
+        inline_completion.Params,
+        # Without options pygls does not advertise the method.
+        types.InlineCompletionOptions(),
+    ),
+    Method(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        code_action.handle,
+        code_action.Params,
+        types.CodeActionOptions(code_action_kinds=code_action.KINDS),
+    ),
+    Method(types.WORKSPACE_EXECUTE_COMMAND, execute_command.handle, execute_command.Params),
+    Method(
+        types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+        did_change_configuration.handle,
+        did_change_configuration.Params,
+    ),
+]
+
+IN_PLACE_OF_BUILTIN = [
+    types.EXIT,
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.TEXT_DOCUMENT_DID_CLOSE,
+    types.WORKSPACE_EXECUTE_COMMAND,
+]
+"""Methods that pygls would handle itself before calling us: it keeps a second copy of every
+document, ends the process its own way, and runs commands where a cancel does not reach them."""

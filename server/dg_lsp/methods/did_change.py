@@ -1,0 +1,36 @@
+"""textDocument/didChange: the document's next version."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from dg_lsp.documents import ContentChange
+from dg_lsp.methods.text import DocumentId
+from dg_lsp.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class Params(msgspec.Struct, frozen=True, rename="camel"):
+    """DidChangeTextDocumentParams."""
+
+    text_document: DocumentId
+    content_changes: list[ContentChange]
+
+
+def handle(session: Session, params: Params) -> None:
+    """Apply the changes. Not asynchronous: a request that follows must see them."""
+    document = session.documents.get(params.text_document.uri)
+    if document is None:
+        logger.warning("A document was changed that is not open.")
+        return
+    version = params.text_document.version
+    session.documents.put(
+        document.changed(
+            params.content_changes,
+            document.version + 1 if version is None else version,
+            session.encoding,
+        )
+    )

@@ -1,0 +1,29 @@
+"""textDocument/didOpen: from now on the client's text is the truth."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dg_lsp.documents import Document
+from dg_lsp.session import Session
+
+
+class OpenedDocument(msgspec.Struct, frozen=True, rename="camel"):
+    """TextDocumentItem of the specification."""
+
+    uri: str
+    text: str
+    language_id: str = "plaintext"
+    version: int = 0
+
+
+class Params(msgspec.Struct, frozen=True, rename="camel"):
+    """DidOpenTextDocumentParams."""
+
+    text_document: OpenedDocument
+
+
+def handle(session: Session, params: Params) -> None:
+    """Take the document in. Not asynchronous: a request that follows must see it."""
+    opened = params.text_document
+    session.documents.put(Document.of(opened.uri, opened.version, opened.language_id, opened.text))

@@ -1,0 +1,26 @@
+"""initialize: agree on the position encoding and read the settings."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+from pygls.capabilities import ServerCapabilitiesBuilder
+
+from dg_lsp.configuration import read_configuration
+from dg_lsp.positions import Encoding
+from dg_lsp.session import Session
+
+
+async def handle(session: Session, params: types.InitializeParams) -> None:
+    """Remember what the client can do; pygls answers with our capabilities."""
+    session.editor.capabilities = params.capabilities
+    session.encoding = Encoding(
+        ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
+    )
+    folders = [folder.uri for folder in params.workspace_folders or []]
+    session.editor.roots = folders or ([params.root_uri] if params.root_uri else [])
+    session.watch_parent(params.process_id)
+    configuration, problems = read_configuration(params.initialization_options)
+    await session.configure(configuration)
+    for problem in problems:
+        # window/showMessage is one of the few messages that may precede the response.
+        session.editor.warn(problem)

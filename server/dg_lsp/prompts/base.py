@@ -1,0 +1,66 @@
+"""The contract of prompt formats: how a view of code becomes tokens for one kind of model."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+from dg_engine.job import Judge
+
+from dg_lsp.prompts.settings import Budget, InfillSettings
+from dg_lsp.prompts.view import CursorView
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A named part of a prompt, as people read it."""
+
+    name: str
+    text: str
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt in tokens, and what the canvas behind it needs to know."""
+
+    ids: list[int]
+    suffix: list[int]
+    """Ids of the text that follows the hole, for pins; no special tokens."""
+    sections: list[Section]
+
+
+class PromptFormat(Protocol):
+    """Writes prompts for one kind of model."""
+
+    @property
+    def name(self) -> str:
+        """The format's name, as shown to people."""
+        ...
+
+    @property
+    def settings(self) -> InfillSettings:
+        """The settings that suit models of this kind."""
+        ...
+
+    @property
+    def encode_ms(self) -> float:
+        """Milliseconds spent in the tokenizer so far."""
+        ...
+
+    def build(self, view: CursorView, budget: Budget) -> Prompt:
+        """The prompt that asks for the text at a cursor."""
+        ...
+
+    def build_edit(self, view: CursorView, old: str, instruction: str, budget: Budget) -> Prompt:
+        """The prompt that asks for new text in place of `old`, which stands in neither side."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of text for the canvas."""
+        ...
+
+    def judge(self, settings: InfillSettings) -> Judge:
+        """How raced hole lengths of this model are ranked."""
+        ...
+
+    def answer(self, ids: list[int]) -> str:
+        """The text of a filled hole, up to where the model says that it ends."""
+        ...

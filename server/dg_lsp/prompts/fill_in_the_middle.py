@@ -1,0 +1,115 @@
+"""Fill-in-the-middle prompts, as dg-tiny reads them: suffix, prefix, then the middle."""
+
+from __future__ import annotations
+
+import msgspec
+from dg_engine.job import Judge, JudgeKind
+from dg_engine.tokenizer import Tokenizer
+
+from dg_lsp.languages import comment_mark
+from dg_lsp.prompts.base import Prompt, Section
+from dg_lsp.prompts.settings import Budget, InfillSettings
+from dg_lsp.prompts.tokens import LineTokens, pieces_of, rounded_up, window_start
+from dg_lsp.prompts.view import CursorView
+
+PREFIX = "<fim_prefix>"
+SUFFIX = "<fim_suffix>"
+MIDDLE = "<fim_middle>"
+EOS = "<eos>"
+FILE_END = "<file_end>"
+NEEDED = (PREFIX, SUFFIX, MIDDLE, EOS)
+
+
+class FillInTheMiddle:
+    """`<fim_suffix>` S `<fim_prefix>` P `<fim_middle>`; the middle ends with `<eos>`.
+
+    The suffix comes first because it stays the same while one types.
+    """
+
+    name = "fill-in-the-middle"
+    settings = InfillSettings()
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._tokens = LineTokens(tokenizer)
+        self._prefix, self._suffix, self._middle, self._eos = (
+            _known(tokenizer, token) for token in NEEDED
+        )
+        self._file_end = tokenizer.token_id(FILE_END)
+
+    @property
+    def encode_ms(self) -> float:
+        """Milliseconds spent in the tokenizer so far."""
+        return self._tokens.spent_ms
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of text for the canvas."""
+        return self._tokens.encode(text)
+
+    def build(self, view: CursorView, budget: Budget) -> Prompt:
+        """The prompt that asks for the text at a cursor; at most `budget.prompt` tokens."""
+        suffix, ended = self._suffix_ids(view, budget.suffix)
+        marks = 3 + ended
+        prefix = self._prefix_ids(view.before, budget.prompt - len(suffix) - marks)
+        end = [self._file_end] if ended and self._file_end is not None else []
+        return Prompt(
+            ids=[self._suffix, *suffix, *end, self._prefix, *prefix, self._middle],
+            suffix=suffix,
+            sections=[
+                Section(SUFFIX, self._tokenizer.decode(suffix)),
+                *([Section(FILE_END, "")] if end else []),
+                Section(PREFIX, self._tokenizer.decode(prefix)),
+                Section(MIDDLE, ""),
+            ],
+        )
+
+    def build_edit(self, view: CursorView, old: str, instruction: str, budget: Budget) -> Prompt:
+        """As `build`, with the instruction as a comment on the last line before the hole."""
+        wish = " ".join(instruction.split())
+        if not wish:
+            return self.build(view, budget)
+        first = next((line for line in old.split("\n") if line.strip()), "")
+        indent = first[: len(first) - len(first.lstrip())]
+        lead = "\n" if view.before or not view.at_start else ""
+        comment = f"{lead}{indent}{comment_mark(view.language)} {wish}"
+        return self.build(_with_before(view, view.before + comment), budget)
+
+    def judge(self, settings: InfillSettings) -> Judge:
+        """The causal mode has read the suffix, so the end token alone must follow the hole."""
+        return Judge(kind=JudgeKind.CAUSAL, suffix_tokens=settings.judge_pins, tail=[self._eos])
+
+    def answer(self, ids: list[int]) -> str:
+        """The text of a filled hole, up to its end token."""
+        end = ids.index(self._eos) if self._eos in ids else len(ids)
+        return self._tokenizer.decode(ids[:end])
+
+    def _suffix_ids(self, view: CursorView, limit: int) -> tuple[list[int], bool]:
+        """Ids of the text after the cursor, and whether the end of the file is marked."""
+        ids: list[int] = []
+        for piece in pieces_of(view.after) if self._tokens.exact else [view.after]:
+            ids.extend(self._tokens.piece(piece))
+            if len(ids) >= limit:
+                return ids[:limit], False
+        return ids, view.at_end and self._file_end is not None
+
+    def _prefix_ids(self, before: str, room: int) -> list[int]:
+        """Ids of the end of `before`, cut at a line start that moves in jumps."""
+        if not self._tokens.exact:
+            ids = self._tokens.encode(before)
+            return ids[rounded_up(len(ids) - room) :]
+        pieces = pieces_of(before)
+        start = window_start(pieces, lambda piece: len(self._tokens.piece(piece)), room)
+        if start == len(pieces):  # the cursor's own line is longer than the room
+            ids = self._tokens.encode(pieces[-1])
+            return ids[rounded_up(len(ids) - room) :]
+        return [i for piece in pieces[start:] for i in self._tokens.piece(piece)]
+
+
+def _with_before(view: CursorView, before: str) -> CursorView:
+    return msgspec.structs.replace(view, before=before)
+
+
+def _known(tokenizer: Tokenizer, token: str) -> int:
+    found = tokenizer.token_id(token)
+    assert found is not None, f"{token} was checked by prompt_format_for"
+    return found

@@ -1,0 +1,50 @@
+"""Every number that shapes an infill job, in one place, so that a measurement changes one line."""
+
+from __future__ import annotations
+
+import msgspec
+from dg_engine.job import Rule
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Tokens that a prompt may hold: in all, and of the text after the cursor."""
+
+    prompt: int
+    suffix: int
+
+
+class HoleSettings(msgspec.Struct, frozen=True):
+    """One kind of hole: how long it may be and how it is denoised."""
+
+    canvas: int
+    """Positions in all; what the hole does not take is pinned to the text after the cursor."""
+    widths: list[int]
+    """Hole lengths that are raced; empty runs one hole that fills the canvas, without pins."""
+    max_steps: int
+    """Denoise steps at most."""
+    rule: Rule = Rule.TOP_K
+    causal_candidate: bool = True
+    """Whether the causal mode's greedy continuation is one candidate more."""
+
+
+class InfillSettings(msgspec.Struct, frozen=True):
+    """How cursors and selections become canvas jobs.
+
+    The defaults are dg-tiny's; a prompt format brings its own.
+    """
+
+    budget: Budget = Budget(prompt=448, suffix=128)
+    line: HoleSettings = HoleSettings(canvas=32, widths=[1, 2, 3, 4, 6, 8, 11, 16], max_steps=4)
+    """The rest of the line at the cursor."""
+    block: HoleSettings = HoleSettings(canvas=64, widths=[8, 16, 24, 32, 48], max_steps=8)
+    """Several lines, where a block has just been opened or when asked for."""
+    edit: HoleSettings = HoleSettings(canvas=256, widths=[], max_steps=8, causal_candidate=False)
+    """Selected lines; `canvas` bounds how many tokens can be edited at once."""
+    edit_keep_steps: int = 1
+    """Steps for which the old tokens of an edit are kept, so that the canvas leans on them."""
+    edit_pins: int = 32
+    """Tokens after the selection that are pinned behind it."""
+    judge_pins: int = 4
+    """Pinned tokens that the causal judge reads behind each candidate, where no end token does."""
+    seed: int | None = 0
+    """Noise seed: the same text gives the same answer. None draws anew each time."""

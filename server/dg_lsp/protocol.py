@@ -1,0 +1,134 @@
+"""pygls' protocol with the edges that ours needs: our own parameter types, an answer for each id.
+
+What pygls 2.1 does and we do not want: parameters that do not parse get no response; its types
+drop fields that clients send (`version`, `formattingOptions`); after shutdown, requests get no
+response. Cancelling is pygls' own: it cancels the request's task, whose response is the error
+RequestCancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, cast
+
+import msgspec
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol
+
+from dg_lsp.editor import EditorError
+from dg_lsp.positions import without_lone_surrogates
+
+logger = logging.getLogger(__name__)
+
+MessageId = int | str
+_VERSION = "2.0"
+
+
+class Envelope(msgspec.Struct):
+    """A JSON-RPC message whose parameters are not read yet."""
+
+    id: MessageId | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Protocol(LanguageServerProtocol):
+    """Decodes messages, checks the session's state and leaves the rest to pygls."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._own_params: dict[str, type[msgspec.Struct]] = {}
+        self._greeted = False
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether the client sent shutdown."""
+        return self._shutdown
+
+    def drop_builtin(self, method: str) -> None:
+        """Leave `method` to the handler that is registered for it, without pygls' own part."""
+        builtin = cast("dict[str, object]", vars(self.fm)["_builtin_features"])
+        del builtin[method]
+
+    def own(self, method: str, params: type[msgspec.Struct]) -> None:
+        """Read the parameters of `method` as `params`, in place of the type of lsprotocol."""
+        self._own_params[method] = params
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message; whatever is wrong with it, the next one is handled as well."""
+        try:
+            body, envelope = _opened(body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            logger.warning("A message is not JSON-RPC (%s).", error)
+            self._refuse(None, types.ErrorCodes.ParseError, f"This is not JSON-RPC: {error}.")
+            return
+        refusal = self._out_of_turn(envelope)
+        if refusal is not None:
+            self._refuse(envelope.id, *refusal)
+            return
+        try:
+            message = self._structured(body, envelope)
+        except (msgspec.MsgspecError, JsonRpcException) as error:
+            logger.warning("%s has parameters of the wrong shape (%s).", envelope.method, error)
+            if envelope.method is not None:
+                why = f"The parameters of {envelope.method} are malformed: {error}."
+                self._refuse(envelope.id, types.ErrorCodes.InvalidParams, why)
+            return
+        try:
+            self.handle_message(message)
+        except Exception:
+            # A bug in one handler must not end the reading of messages.
+            logger.exception("%s could not be handled.", envelope.method)
+
+    async def ask(self, method: str, params: object) -> object:
+        """Send a request to the editor and wait for its result; raises EditorError."""
+        try:
+            return cast("object", await self.send_request_async(method, params))
+        except JsonRpcException as error:
+            raise EditorError(str(error)) from error
+
+    def _out_of_turn(self, envelope: Envelope) -> tuple[types.ErrorCodes, str] | None:
+        """Why a request may not come now (LSP, Server lifecycle); None when it may."""
+        if envelope.method is None or envelope.id is None:
+            return None
+        starts = envelope.method == types.INITIALIZE
+        if starts and self._greeted:
+            return types.ErrorCodes.InvalidRequest, "initialize may be sent only once."
+        if not starts and not self._greeted:
+            return types.ErrorCodes.ServerNotInitialized, "Send initialize first."
+        if self._shutdown:
+            return types.ErrorCodes.InvalidRequest, "The server is shutting down."
+        return None
+
+    def _structured(self, body: bytes, envelope: Envelope) -> Any:
+        own = self._own_params.get(envelope.method or "")
+        if own is None:
+            message = self.structure_message(msgspec.json.decode(body))
+            self._greeted = self._greeted or envelope.method == types.INITIALIZE
+            return message
+        # Not strict: a client may send 1.0 where 1 is meant.
+        params = msgspec.json.decode(envelope.params, type=own, strict=False)
+        method = cast("str", envelope.method)
+        if envelope.id is None:
+            return JsonRPCNotification(method=method, jsonrpc=_VERSION, params=params)
+        return JsonRPCRequestMessage(id=envelope.id, method=method, jsonrpc=_VERSION, params=params)
+
+    def _refuse(self, message_id: MessageId | None, code: types.ErrorCodes, why: str) -> None:
+        if message_id is None and code is not types.ErrorCodes.ParseError:
+            return  # a notification
+        error = types.ResponseError(code=code, message=why)
+        self._send_response(cast("MessageId", message_id), None, error)
+
+
+def _opened(body: bytes) -> tuple[bytes, Envelope]:
+    try:
+        return body, msgspec.json.decode(body, type=Envelope)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # Half a surrogate pair is legal JSON, which Python's parser reads and msgspec does not.
+        mended = json.dumps(json.loads(body), ensure_ascii=False)
+        body = without_lone_surrogates(mended).encode()
+        return body, msgspec.json.decode(body, type=Envelope)

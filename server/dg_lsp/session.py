@@ -1,0 +1,110 @@
+"""One editor's session: its documents, its settings, its engine and its requests in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+
+from dg_engine.engine import EngineError
+
+from dg_lsp.completion import Completer
+from dg_lsp.configuration import Configuration
+from dg_lsp.documents import DocumentStore
+from dg_lsp.editor import Channel, Editor
+from dg_lsp.engine_host import EngineFactory, EngineHost
+from dg_lsp.flights import Flights
+from dg_lsp.positions import Encoding
+from dg_lsp.status import ModelState, ModelStatus, StatusBoard
+
+logger = logging.getLogger(__name__)
+
+PARENT_SECONDS = 1.0
+"""How often the editor's process is looked for."""
+
+
+class Session:
+    """What the methods share."""
+
+    def __init__(self, channel: Channel, engine_factory: EngineFactory) -> None:
+        self.editor = Editor(channel)
+        self.documents = DocumentStore()
+        self.encoding = Encoding.UTF16
+        self.configuration = Configuration()
+        self.status = StatusBoard(self.editor.tell_status)
+        self.flights = Flights(self.status.set_in_flight)
+        self.engine = EngineHost(engine_factory, self._model_changed)
+        self.accepted = 0
+        """Suggestions that the user took."""
+        self.ended = asyncio.Event()
+        """Set when the process should end."""
+        self._models: asyncio.Queue[ModelStatus] = asyncio.Queue()
+        self._background: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Begin the work that the editor's `initialized` allows: load the model."""
+        self.in_background(self._follow_loading())
+        self.engine.start(self.configuration)
+
+    async def completer(self, limit_ms: int) -> Completer:
+        """The completer, once the model is loaded; raises EngineError after `limit_ms`."""
+        try:
+            async with asyncio.timeout(limit_ms / 1e3):
+                return await self.engine.completer()
+        except TimeoutError:
+            raise EngineError("The model is still loading; ask again in a moment.") from None
+
+    async def configure(self, configuration: Configuration) -> None:
+        """Put settings in force, with a new engine when they name another."""
+        old, self.configuration = self.configuration, configuration
+        logging.getLogger("dg_lsp").setLevel(configuration.log_level.upper())
+        if old != configuration and self.status.model.state is not ModelState.CLOSED:
+            await self.engine.restart(configuration)
+
+    async def close(self) -> None:
+        """End every request, then the engine."""
+        await self.flights.end_all()
+        for task in self._background:
+            task.cancel()
+        await self.engine.close()
+
+    def watch_parent(self, process_id: int | None) -> None:
+        """End the session when the process that started the server is gone (LSP, processId).
+
+        Its pipes usually tell at once, unless another process inherited them.
+        """
+        if process_id is not None and os.name == "posix":
+            self.in_background(self._watch(process_id))
+
+    def in_background(self, work: Coroutine[object, object, None]) -> None:
+        """Run work that no request waits for."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _model_changed(self, model: ModelStatus) -> None:
+        logger.info("The model is %s. %s", model.state, model.message)
+        self.status.set_model(model)
+        if model.state is ModelState.FAILED:
+            self.editor.warn(self.status.status.message)
+        self._models.put_nowait(model)
+
+    async def _watch(self, process_id: int) -> None:
+        while _is_alive(process_id):  # noqa: ASYNC110 - no event tells of another's end
+            await asyncio.sleep(PARENT_SECONDS)
+        self.ended.set()
+
+    async def _follow_loading(self) -> None:
+        while True:
+            await self.editor.follow_loading(await self._models.get())
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it exists but is somebody else's
+    return True

@@ -1,0 +1,122 @@
+"""From a filled hole to the text that is offered: small pure filters, one after another.
+
+A filter takes the text so far and the place, and returns the text that is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from dg_lsp.brackets import balance_of, cut_where_balanced
+from dg_lsp.prompts.view import CursorView
+
+Filter = Callable[[str, "Place"], str]
+
+BALANCE_CHARS = 4_000
+"""How far on each side of the cursor brackets are counted."""
+_MEANING_CHARS = 4
+"""A line with fewer characters than this (`}`, `end`, `pass` not) may well occur twice in a row."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a suggestion would stand, and whether it may be more than one line."""
+
+    view: CursorView
+    multi_line: bool
+
+    def faults_with(self, text: str) -> int:
+        """Brackets without a partner around the cursor once `text` stands there."""
+        before, after = self.view.before[-BALANCE_CHARS:], self.view.after[:BALANCE_CHARS]
+        return balance_of(before + text + after, self.view.language).faults
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """The text to insert, or one sentence on why there is none."""
+
+    text: str
+    reason: str = ""
+
+
+def suggestion_of(answer: str, place: Place) -> Suggestion:
+    """Run every filter over a model's answer."""
+    text = answer
+    for apply, reason in FILTERS:
+        text = apply(text, place)
+        if not text:
+            return Suggestion("", reason)
+    return Suggestion(text)
+
+
+def first_line(text: str, place: Place) -> str:
+    """Only what stands before a line break, unless several lines are wanted."""
+    return text if place.multi_line else text.partition("\n")[0]
+
+
+def trimmed(text: str, place: Place) -> str:
+    """Without white space at the end, and empty when there is nothing else.
+
+    A blank that the following text needs (`a = |b`) would be typed by nobody, so it goes too.
+    """
+    return text.rstrip() if text.strip() else ""
+
+
+def without_repeated_rest(text: str, place: Place) -> str:
+    """Without an ending that already stands behind the cursor on its line.
+
+    `foo(a|)` and `b)` leave `b`; `f(g(|)` and `x)` stay, for both brackets are needed.
+    """
+    rest = place.view.line_after.strip()
+    last = text.rpartition("\n")[2]
+    for length in range(min(len(rest), len(last)), 0, -1):
+        if not last.endswith(rest[:length]):
+            continue
+        kept = text[: len(text) - length]
+        whole = length == len(rest) or length >= _MEANING_CHARS
+        with_it, without_it = place.faults_with(text), place.faults_with(kept)
+        if without_it < with_it or (whole and without_it == with_it):
+            return kept.rstrip()
+    return text
+
+
+def without_repeated_lines(text: str, place: Place) -> str:
+    """Without last lines that the following lines say again; a lone closer goes only if stray."""
+    following = [line.strip() for line in place.view.after.split("\n")[1:] if line.strip()]
+    lines = text.split("\n")
+    # Compared as it will stand in the file: the first line behind what is typed already.
+    whole = [place.view.line_before + lines[0], *lines[1:]]
+    whole = [line.strip() for line in whole]
+    for count in range(min(len(whole), len(following)), 0, -1):
+        if whole[-count:] != following[:count] or place.view.line_after.strip():
+            continue
+        kept = "\n".join(lines[:-count])
+        telling = any(len(line) >= _MEANING_CHARS for line in following[:count])
+        if telling or place.faults_with(kept) < place.faults_with(text):
+            return kept.rstrip()
+    return text
+
+
+def with_balanced_brackets(text: str, place: Place) -> str:
+    """Cut before a bracket that would be left without its partner."""
+    if place.faults_with(text) <= place.faults_with(""):
+        return text
+    before = place.view.before[-BALANCE_CHARS:]
+    after = place.view.after[:BALANCE_CHARS]
+    return cut_where_balanced(before, text, after, place.view.language).rstrip()
+
+
+def with_line_endings(text: str, place: Place) -> str:
+    """Line breaks as the document has them."""
+    return text.replace("\n", place.view.newline)
+
+
+FILTERS: list[tuple[Filter, str]] = [
+    (first_line, "The model proposed nothing for this line."),
+    (trimmed, "The model proposed only white space."),
+    (without_repeated_rest, "What follows the cursor already says this."),
+    (without_repeated_lines, "The next lines already say this."),
+    (with_balanced_brackets, "The proposal would have left a bracket without its partner."),
+    (with_line_endings, ""),
+]
+"""The filters in their order, each with the reason it gives when nothing is left."""

@@ -1,0 +1,213 @@
+"""The completer turns frames into text, and every way a job can end into an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from dg_engine.job import DoneKind, Priority, Role
+from dg_engine.tokenizer import Tokenizer
+from dg_lsp.completion import Completer, Draft, Source, language_of
+from dg_lsp.prompts import prompt_format_for
+
+from tests.scripted_engine import ScriptedEngine
+from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
+
+SOURCE = Source("a.py", "python", "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n")
+CURSOR = SOURCE.text.index("return ") + len("return ")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return Tokenizer(write_tokenizer(tmp_path_factory.mktemp("tiny"), FIM_TOKENS))
+
+
+class Scripted:
+    """A completer and the engine behind it."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, answers: Iterable[str], drafts: int = 1, score: float = -0.1
+    ) -> None:
+        self.engine = ScriptedEngine(tokenizer, answers, drafts=drafts, score=score)
+        self.completer = Completer(
+            self.engine, tokenizer, prompt_format_for(tokenizer, Path("tiny"))
+        )
+
+
+@pytest.mark.asyncio
+async def test_the_answer_is_what_fills_the_hole(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["a + b"], drafts=3, score=math.log(0.5))
+    completion = await scripted.completer.complete(SOURCE, CURSOR)
+    assert completion.insert == "a + b"
+    assert (completion.done, completion.steps) == (DoneKind.CONVERGED, 3)
+    assert completion.confidence == pytest.approx(0.5)
+    assert completion.reason == ""
+    assert completion.ms.keys() == {"prompt", "tokenise", "steps", "suggest", "total"}
+
+
+@pytest.mark.asyncio
+async def test_every_draft_is_shown_in_pieces_of_text(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["a + b"], drafts=3)
+    drafts: list[Draft] = []
+    await scripted.completer.complete(SOURCE, CURSOR, on_draft=drafts.append)
+    assert [draft.step for draft in drafts] == [1, 2, 3]
+    last = drafts[-1].pieces
+    hole = "".join(piece.text for piece in last if piece.kind == "hole")
+    pins = "".join(piece.text for piece in last if piece.kind == "pin")
+    assert hole == "a + b"
+    assert SOURCE.text[CURSOR:].startswith(pins)
+    assert pins
+
+
+@pytest.mark.asyncio
+async def test_a_character_of_several_tokens_is_one_piece(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["'😀é'"])
+    drafts: list[Draft] = []
+    completion = await scripted.completer.complete(SOURCE, CURSOR, on_draft=drafts.append)
+    assert completion.insert == "'😀é'"
+    texts = [piece.text for piece in drafts[-1].pieces]
+    assert "😀" in texts
+    assert not any("\ufffd" in text for text in texts)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "done", "reason"),
+    [
+        ("   ", DoneKind.CONVERGED, "The model proposed only white space."),
+        ("!error", DoneKind.ERROR, "The script says so."),
+        ("!refuse", DoneKind.ERROR, "The scripted engine refuses."),
+    ],
+)
+async def test_no_answer_has_a_reason(
+    tokenizer: Tokenizer, answer: str, done: DoneKind, reason: str
+) -> None:
+    completion = await Scripted(tokenizer, [answer]).completer.complete(SOURCE, CURSOR)
+    assert (completion.insert, completion.done, completion.reason) == ("", done, reason)
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_sleeps_through_its_deadline_is_not_waited_for(
+    tokenizer: Tokenizer,
+) -> None:
+    scripted = Scripted(tokenizer, ["!wait"])
+    completion = await scripted.completer.complete(SOURCE, CURSOR, deadline_ms=1)
+    assert (completion.insert, completion.done) == ("", DoneKind.DEADLINE)
+    assert completion.reason == "No draft was ready within the deadline."
+    assert scripted.engine.running == 0
+
+
+@pytest.mark.asyncio
+async def test_cancelling_the_caller_cancels_the_job(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["!wait"])
+    started = asyncio.Event()
+    scripted.engine.on_job = lambda job: started.set()
+    asked = asyncio.ensure_future(scripted.completer.complete(SOURCE, CURSOR))
+    await started.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert scripted.engine.running == 0
+    assert len(scripted.engine.cancelled) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_block_is_asked_for_where_one_was_opened(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["x = 1\n    return x"])
+    source = Source("a.py", "python", "def f():\n    \n\nf()\n")
+    completion = await scripted.completer.complete(source, len("def f():\n    "))
+    assert completion.insert == "x = 1\n    return x"
+    one_line = await scripted.completer.complete(source, len("def f():\n    "), multi_line=False)
+    assert one_line.insert == "x = 1"
+    assert [job.single_line for job in scripted.engine.jobs] == [False, True]
+
+
+@pytest.mark.asyncio
+async def test_the_same_file_gives_the_same_job_whatever_its_line_endings(
+    tokenizer: Tokenizer,
+) -> None:
+    scripted = Scripted(tokenizer, ["x = 1\n    return x"])
+    inserts: list[str] = []
+    for newline in ("\n", "\r\n", "\r"):
+        text = "def f():\n    \n\nf()\n".replace("\n", newline)
+        source = Source("a.py", "python", text)
+        completion = await scripted.completer.complete(source, text.index("    ") + 4)
+        inserts.append(completion.insert)
+    assert len({(*job.prompt, -1, *job.canvas) for job in scripted.engine.jobs}) == 1
+    assert inserts == ["x = 1\n    return x", "x = 1\r\n    return x", "x = 1\r    return x"]
+
+
+@pytest.mark.asyncio
+async def test_a_job_carries_what_the_caller_asked_for(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["1"])
+    await scripted.completer.complete(
+        SOURCE, CURSOR, deadline_ms=700, priority=Priority.PREFETCH, job_id="mine"
+    )
+    job = scripted.engine.jobs[0]
+    assert (job.id, job.deadline_ms, job.priority) == ("mine", 700, Priority.PREFETCH)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("first", "last", "answer", "new"),
+    [
+        (2, 2, "\n    return b + a", "    return b + a"),
+        (1, 2, "def add(b, a):\n    return b + a", "def add(b, a):\n    return b + a"),
+    ],
+)
+async def test_an_edit_gives_new_lines_without_the_last_break(
+    tokenizer: Tokenizer, newline: str, first: int, last: int, answer: str, new: str
+) -> None:
+    text = "def add(a, b):\n    return a + b\n\nprint(1)\n".replace("\n", newline)
+    scripted = Scripted(tokenizer, [answer])
+    if first > 1:  # the first token, the line break and the indentation, is pinned
+        scripted = Scripted(tokenizer, [answer.removeprefix("\n    ")])
+    edit = await scripted.completer.edit(Source("a.py", "python", text), first, last, "change it")
+    assert edit.new_text == new.replace("\n", newline)
+    assert (edit.done, edit.reason) == (DoneKind.CONVERGED, "")
+    roles = scripted.engine.jobs[0].roles
+    assert (roles[0] == Role.PIN) == (first > 1)
+    assert Role.HOLE not in roles
+
+
+@pytest.mark.asyncio
+async def test_an_edit_that_fails_keeps_the_old_lines(tokenizer: Tokenizer) -> None:
+    edit = await Scripted(tokenizer, ["!error"]).completer.edit(SOURCE, 1, 1, "change it")
+    assert (edit.new_text, edit.done) == ("def add(a, b):", DoneKind.ERROR)
+    assert edit.reason == "The script says so."
+
+
+@pytest.mark.asyncio
+async def test_lines_longer_than_the_canvas_are_refused(tokenizer: Tokenizer) -> None:
+    source = Source("a.py", "python", "x = 123456789\n" * 100)
+    scripted = Scripted(tokenizer, [""])
+    edit = await scripted.completer.edit(source, 1, 100, "change it")
+    assert edit.reason.startswith("The lines are ")
+    assert edit.reason.endswith("choose lines of 1 to 256 tokens.")
+    assert scripted.engine.jobs == []
+
+
+@pytest.mark.asyncio
+async def test_explain_shows_the_job_that_complete_sends(tokenizer: Tokenizer) -> None:
+    scripted = Scripted(tokenizer, ["1"])
+    explanation = scripted.completer.explain(SOURCE, CURSOR)
+    await scripted.completer.complete(SOURCE, CURSOR, job_id="explain")
+    assert scripted.engine.jobs == [explanation.job]
+    assert [section.name for section in explanation.sections] == [
+        "<fim_suffix>",
+        "<fim_prefix>",
+        "<fim_middle>",
+    ]
+    assert explanation.sections[1].text == SOURCE.text[:CURSOR]
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [("a/b.py", "python"), ("x.RS", "rust"), ("Makefile", "makefile"), ("noise", "plaintext")],
+)
+def test_a_path_tells_its_language(path: str, language: str) -> None:
+    assert language_of(path) == language

@@ -1,0 +1,167 @@
+"""Suggestions repeat nothing that stands there already and leave brackets no worse."""
+
+from __future__ import annotations
+
+import pytest
+from dg_lsp.brackets import balance_of
+from dg_lsp.lines import Lines
+from dg_lsp.prompts.view import place_of, view_at
+from dg_lsp.suggestion import (
+    FILTERS,
+    Filter,
+    Place,
+    first_line,
+    suggestion_of,
+    trimmed,
+    with_balanced_brackets,
+    with_line_endings,
+    without_repeated_lines,
+    without_repeated_rest,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def place(marked: str, *, multi_line: bool = False, language: str = "python") -> Place:
+    """Where ‸ stands."""
+    text = marked.replace("‸", "")
+    line, column = place_of(text, marked.index("‸"))
+    view = view_at(Lines.of(text), line, column, path="a.py", language=language)
+    return Place(view=view, multi_line=multi_line)
+
+
+TABLE: list[tuple[Filter, str, bool, str, str]] = [
+    # filter, cursor, several lines wanted, proposed, left
+    (first_line, "x = ‸\n", False, "1\ny = 2", "1"),
+    (first_line, "x = ‸\n", True, "1\ny = 2", "1\ny = 2"),
+    (first_line, "x = ‸\n", False, "\ny = 2", ""),
+    (trimmed, "x = ‸\n", False, "1  ", "1"),
+    (trimmed, "x = ‸\n", False, " \t", ""),
+    (trimmed, "def f():\n‸\n", True, "    a\n    \n", "    a"),
+    # a closer that the editor has put there already
+    (without_repeated_rest, "f(‸)\n", False, "a)", "a"),
+    (without_repeated_rest, "f(‸)\n", False, "a", "a"),
+    (without_repeated_rest, "f(g(‸)\n", False, "a)", "a)"),
+    (without_repeated_rest, "f([‸])\n", False, "a])", "a"),
+    (without_repeated_rest, "f([‸])\n", False, "a]", "a"),
+    (without_repeated_rest, 'x = "‸"\n', False, 'a"', "a"),
+    (without_repeated_rest, "if ‸:\n", False, "a:", "a"),
+    (without_repeated_rest, "d[‸] = 1\n", False, "k] = 1", "k"),
+    (without_repeated_rest, "d = {‸}\n", False, "'a': 1}", "'a': 1"),
+    # inside a word
+    (without_repeated_rest, "self.na‸me = 1\n", False, "me = 1", ""),
+    (without_repeated_rest, "return foo‸bar(x)\n", False, "_bar(x)", "_"),
+    # a letter in common is no repetition
+    (without_repeated_rest, "x = ‸ else 1\n", False, "a if e", "a if e"),
+    (without_repeated_rest, "f(‸, beta)\n", False, "a, beta", "a"),
+    # the next lines
+    (without_repeated_lines, "x = 1\n‸\nreturn x\n", False, "return x", ""),
+    (
+        without_repeated_lines,
+        "def f():\n    ‸\n    return x\n",
+        True,
+        "y = 1\n    return x",
+        "y = 1",
+    ),
+    (without_repeated_lines, "a\n‸\nb = 2\nc = 3\n", True, "a = 1\nb = 2\nc = 3", "a = 1"),
+    (without_repeated_lines, "a\n‸\nb = 2\n", True, "b = 3", "b = 3"),
+    (without_repeated_lines, "    re‸\n    return x\n", False, "turn x", ""),
+    (without_repeated_lines, "if (a) {\n  ‸\n}\n", True, "b();\n}", "b();"),
+    (
+        without_repeated_lines,
+        "if (a) {\n  ‸\n}\n",
+        True,
+        "if (b) {\n  c();\n  }",
+        "if (b) {\n  c();\n  }",
+    ),
+    (without_repeated_lines, "x = ‸ + 1\ny\n", False, "y", "y"),
+    # brackets
+    (with_balanced_brackets, "f(‸\n", False, "a)", "a)"),
+    (with_balanced_brackets, "x = ‸\n", False, "a)", "a"),
+    (with_balanced_brackets, "x = ‸\n", False, "f(a))", "f(a)"),
+    (with_balanced_brackets, "x = ‸\n", False, "f(", "f("),
+    (with_balanced_brackets, "x = ‸\n", False, "f(a,", "f(a,"),
+    (with_balanced_brackets, "x = ‸\n", False, "f(a, b", "f"),
+    (with_balanced_brackets, "x = ‸\n)\n", False, "f(a", "f(a"),
+    (with_balanced_brackets, "x = ‸\n", False, "')'", "')'"),
+    (with_balanced_brackets, "x = ‸\n", False, "1  # :)", "1  # :)"),
+    (with_balanced_brackets, "x = [‸\n", False, "a)", "a"),
+    (with_line_endings, "a\r\n‸", True, "b\nc", "b\r\nc"),
+    (with_line_endings, "a\n‸", True, "b\nc", "b\nc"),
+]
+
+
+@pytest.mark.parametrize(("apply", "cursor", "several", "proposed", "left"), TABLE)
+def test_a_filter_leaves(
+    apply: Filter, cursor: str, several: bool, proposed: str, left: str
+) -> None:
+    assert apply(proposed, place(cursor, multi_line=several)) == left
+
+
+REASONS = [
+    ("x = ‸\n", "\ny", "The model proposed nothing for this line."),
+    ("x = ‸\n", "  ", "The model proposed only white space."),
+    ("f(‸)\n", ")", "What follows the cursor already says this."),
+    ("a = 1\n‸\nb = 2\n", "b = 2", "The next lines already say this."),
+    ("x = ‸\n", ")", "The proposal would have left a bracket without its partner."),
+]
+
+
+@pytest.mark.parametrize(("cursor", "proposed", "reason"), REASONS)
+def test_silence_has_a_reason(cursor: str, proposed: str, reason: str) -> None:
+    suggestion = suggestion_of(proposed, place(cursor))
+    assert (suggestion.text, suggestion.reason) == ("", reason)
+
+
+def test_a_good_suggestion_passes_untouched() -> None:
+    suggestion = suggestion_of("a + b", place("def f(a, b):\n    return ‸\n"))
+    assert (suggestion.text, suggestion.reason) == ("a + b", "")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_suffix_matches_across_line_endings(newline: str) -> None:
+    cursor = "if (a) {‸    }".replace("‸", f"{newline}  ‸{newline}")
+    suggestion = suggestion_of("b();\nc();\n}", place(cursor, multi_line=True, language="java"))
+    assert suggestion.text == f"b();{newline}c();"
+
+
+CODE = st.text(st.sampled_from("ab([{}]) ,\n'"), max_size=14)
+
+
+@given(CODE, CODE, CODE, st.booleans())
+def test_brackets_are_never_worse_than_before_unless_a_call_goes_on(
+    before: str, after: str, proposed: str, several: bool
+) -> None:
+    where = place(f"{before}‸{after}", multi_line=several)
+    text = suggestion_of(proposed, where).text
+    if not text.endswith(("(", "[", "{", ",")):
+        assert where.faults_with(text) <= where.faults_with("")
+
+
+@given(CODE, CODE, CODE)
+def test_filters_only_take_away(before: str, after: str, proposed: str) -> None:
+    text = suggestion_of(proposed, place(f"{before}‸{after}", multi_line=True)).text
+    assert proposed.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "faults"),
+    [
+        ("f(a[0])", "python", (0, 0)),
+        ("f(]", "python", (1, 1)),
+        (")(", "python", (1, 1)),
+        ("# (\n", "python", (0, 0)),
+        ("// (\n", "java", (0, 0)),
+        ("a // (b)", "python", (0, 0)),
+        ("'(\\'('", "python", (0, 0)),
+        ("don't (\n)", "markdown", (0, 0)),
+    ],
+)
+def test_brackets_in_strings_and_comments_do_not_count(
+    text: str, language: str, faults: tuple[int, int]
+) -> None:
+    assert balance_of(text, language) == faults
+
+
+def test_every_filter_gives_its_reason() -> None:
+    assert all(reason.endswith(".") for _, reason in FILTERS[:-1])
