@@ -45,7 +45,12 @@ def byte_tokenizer(folder: Path) -> None:
 
 
 def write_checkpoint(
-    folder: Path, *, canvas_length: int = 16, seed: int = 0, embedding_scale: float = 15.0, **text: Any
+    folder: Path,
+    *,
+    canvas_length: int = 16,
+    seed: int = 0,
+    embedding_scale: float = 15.0,
+    **text: Any,
 ) -> DiffusionGemmaForBlockDiffusion:
     """Write a checkpoint with every weight random, norms and scalars too; return the model."""
     torch.manual_seed(seed)
