@@ -73,6 +73,7 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
             "jobs": len(engine.jobs),
             "cancelled": len(engine.cancelled),
             "closed": engine.closed,
+            "widths": engine.jobs[-1].widths if engine.jobs else [],
         }
 
     return server

@@ -72,6 +72,14 @@ def test_the_longest_completion_narrows_the_race() -> None:
     assert Configuration().infill(defaults) == defaults
 
 
+def test_a_model_with_a_short_canvas_gets_jobs_that_fit_it() -> None:
+    infill = InfillSettings().within(10)
+    assert (infill.line.canvas, infill.line.widths) == (10, [1, 2, 3, 4, 6, 8])
+    assert (infill.block.canvas, infill.block.widths) == (10, [8])
+    assert (infill.edit.canvas, infill.edit.widths) == (10, [])
+    assert InfillSettings().within(256) == InfillSettings()
+
+
 def test_the_deadlines_are_those_that_the_readme_names() -> None:
     configuration = Configuration()
     assert configuration.automatic_deadline_ms == 1500

@@ -19,7 +19,7 @@ from tests.server_fixtures import (
     Clients,
     opened,
 )
-from tests.wire_client import ROOT
+from tests.wire_client import ROOT, WireClient
 
 clients, tiny = server_fixtures.clients, server_fixtures.tiny
 pytestmark = pytest.mark.asyncio
@@ -103,6 +103,24 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+async def test_a_socket_is_served_on_loopback_until_its_client_leaves() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from dg_lsp.server import run_socket; run_socket(0)"),
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    said = (await process.stderr.readline()).decode()
+    host, _, port = said.removeprefix("Listening on ").rstrip(".\n").partition(":")
+    assert host == "127.0.0.1"
+    client = WireClient(*await asyncio.open_connection(host, int(port)))
+    result = await client.initialize()
+    assert result["serverInfo"]["name"] == "dg-lsp"
+    client.hang_up()
+    async with asyncio.timeout(2):
+        await process.wait()
+    await client.close()
 
 
 HEAVY = ("torch", "transformers", "numpy", "safetensors", "triton")

@@ -409,6 +409,35 @@ async def test_an_engine_error_is_a_status_until_the_next_good_answer(clients: C
     assert (await client.command("dg.status"))["kind"] == "Normal"
 
 
+async def test_new_limits_count_at_once_and_need_no_new_engine(clients: Clients) -> None:
+    client = await clients.ready("a + b")
+    await client.complete(*CURSOR)
+    settings = {"dg": {"maxLineTokens": 2}}
+    client.notify("workspace/didChangeConfiguration", {"settings": settings})
+    await client.complete(*CURSOR)
+    assert (await client.engine())["widths"] == [1, 2]
+    assert not (await client.engine())["closed"]
+
+
+async def test_another_number_of_threads_needs_a_new_engine(clients: Clients) -> None:
+    client = await clients.ready("a + b")
+    await client.complete(*CURSOR)
+    client.notify("workspace/didChangeConfiguration", {"settings": {"dg": {"threads": 1}}})
+    await client.until(lambda: len(client.said("$/progress")) == 4)
+    assert (await client.engine())["closed"]
+
+
+async def test_settings_are_asked_for_where_the_client_only_says_that_they_changed(
+    clients: Clients,
+) -> None:
+    client = await clients.start("a + b")
+    client.on_request = lambda message: [{"threads": "two"}]
+    await client.initialize(capabilities={"workspace": {"configuration": True}})
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    (shown,) = await client.until_said("window/showMessage")
+    assert shown["message"].startswith('The setting "threads" takes')
+
+
 async def test_a_wrong_setting_is_shown_and_the_others_count(clients: Clients) -> None:
     client = await clients.start("a + b")
     await client.initialize(initializationOptions={"threads": "two", "maxLineTokens": 4})

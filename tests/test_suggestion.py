@@ -37,6 +37,9 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (first_line, "x = ‸\n", False, "\ny = 2", ""),
     (trimmed, "x = ‸\n", False, "1  ", "1"),
     (trimmed, "x = ‸\n", False, " \t", ""),
+    (trimmed, "x = ‸b\n", False, "a + ", "a + "),
+    (trimmed, "x = ‸ + b\n", False, "a ", "a"),
+    (trimmed, "f(‸)\n", False, "a ", "a"),
     (trimmed, "def f():\n‸\n", True, "    a\n    \n", "    a"),
     # a closer that the editor has put there already
     (without_repeated_rest, "f(‸)\n", False, "a)", "a"),
@@ -51,6 +54,7 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     # inside a word
     (without_repeated_rest, "self.na‸me = 1\n", False, "me = 1", ""),
     (without_repeated_rest, "return foo‸bar(x)\n", False, "_bar(x)", "_"),
+    (without_repeated_rest, "x = ‸beta\n", False, "a + beta", "a + "),
     # a letter in common is no repetition
     (without_repeated_rest, "x = ‸ else 1\n", False, "a if e", "a if e"),
     (without_repeated_rest, "f(‸, beta)\n", False, "a, beta", "a"),

@@ -112,7 +112,9 @@ class Completer:
         watch.skip()
         place = Place(view=view, multi_line=blocks)
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
-        texts = [self._text(job, answer.frame, row) for row in rows[: alternatives + 1]]
+        # Several rows may come to the same text.
+        looked_at = 1 if alternatives == 1 else 2 * alternatives
+        texts = [self._text(job, answer.frame, row) for row in rows[:looked_at]]
         offers = [suggestion_of(text, place) for text in texts]
         first = offers[0].text if offers else ""
         others = dict.fromkeys(offer.text for offer in offers[1:] if offer.text)
@@ -206,7 +208,8 @@ class Completer:
         if answer.frame and answer.frame.ids and answer.done.kind in _USABLE:
             text = self.tokenizer.decode(answer.frame.ids[0][: len(ids)])
             new = text.removeprefix("\n" if first_line > 1 else "")
-            new = new.rstrip("\n").replace("\n", newline_of(lines))
+            new = new if old.endswith("\n") else new.rstrip("\n")
+            new = new.replace("\n", newline_of(lines))
         watch.lap("suggest")
         return Edit(
             new_text=new,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 import msgspec
@@ -86,7 +87,9 @@ class Editor:
             types.WORKSPACE_CONFIGURATION,
             types.ConfigurationParams(items=[types.ConfigurationItem(section=section)]),
         )
-        return cast("list[object]", result)[0] if isinstance(result, list) and result else None
+        # One item was asked for; lsprotocol reads JSON arrays as tuples.
+        items = cast("Sequence[object]", result) if isinstance(result, (list, tuple)) else ()
+        return items[0] if items else None
 
     async def apply(self, label: str, uri: str, version: int, edit: types.TextEdit) -> str:
         """Apply an edit to one version of a document; why it was not applied, empty if it was."""

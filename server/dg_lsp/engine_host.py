@@ -13,6 +13,7 @@ from dg_engine.tokenizer import Tokenizer
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration
 from dg_lsp.prompts.base import PromptFormat
+from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.status import ModelState, ModelStatus, StatusListener
 
 CLOSE_SECONDS = 1.5
@@ -39,18 +40,27 @@ class EngineHost:
         self._listener = listener
         self._loading: asyncio.Task[Completer] | None = None
         self._backend: Backend | None = None
+        self._canvas_length = 0
+        self._configuration = Configuration()
 
     def start(self, configuration: Configuration) -> None:
         """Begin to load; returns at once."""
+        self._configuration = configuration
         self._listener(ModelStatus(ModelState.LOADING))
         self._loading = asyncio.ensure_future(self._load(configuration))
         # A failure is told through the listener; nobody need be waiting for it.
         self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
-    async def restart(self, configuration: Configuration) -> None:
-        """Close the engine and start one with other settings."""
-        await self.close()
-        self.start(configuration)
+    async def configure(self, configuration: Configuration) -> None:
+        """Put other settings in force, in another engine where they need one."""
+        if self._loading is None:
+            return
+        old, self._configuration = self._configuration, configuration
+        if (old.model, old.threads) != (configuration.model, configuration.threads):
+            await self.close()
+            self.start(configuration)
+        elif self._backend is not None and self._loading.done() and not self._loading.exception():
+            self._loading.result().settings = self._infill(self._backend)
 
     async def completer(self) -> Completer:
         """The completer, once the model is loaded; raises EngineError when it cannot be."""
@@ -93,13 +103,15 @@ class EngineHost:
             message = f"The engine did not start ({error}); see the log."
             self._listener(ModelStatus(ModelState.FAILED, message))
             raise EngineError(message) from error
+        self._canvas_length = info.canvas_length
         self._listener(ModelStatus(ModelState.READY))
         return Completer(
-            backend.engine,
-            backend.tokenizer,
-            backend.prompt_format,
-            configuration.infill(backend.prompt_format.settings),
+            backend.engine, backend.tokenizer, backend.prompt_format, self._infill(backend)
         )
+
+    def _infill(self, backend: Backend) -> InfillSettings:
+        wanted = self._configuration.infill(backend.prompt_format.settings)
+        return wanted.within(self._canvas_length)
 
 
 async def child_process(configuration: Configuration, listener: StatusListener) -> Backend:

@@ -54,9 +54,14 @@ def run_stdio(make_server: Callable[[], Server] = create_server) -> None:
 
 
 def run_socket(port: int, make_server: Callable[[], Server] = create_server) -> None:
-    """Serve the first client that connects to a port of this machine; ends the process."""
+    """Serve the first client that connects to a port of this machine; ends the process.
+
+    Port 0 takes a free one; which one is said on standard error.
+    """
     _log_to_stderr()
     with socket.create_server((LOOPBACK, port)) as listener:
+        host, bound = listener.getsockname()
+        print(f"Listening on {host}:{bound}.", file=sys.stderr, flush=True)
         connection, _ = listener.accept()
     _serve_and_exit(make_server, connection.recv, connection.sendall)
 

@@ -57,10 +57,9 @@ class Session:
 
     async def configure(self, configuration: Configuration) -> None:
         """Put settings in force, with a new engine when they name another."""
-        old, self.configuration = self.configuration, configuration
+        self.configuration = configuration
         logging.getLogger("dg_lsp").setLevel(configuration.log_level.upper())
-        if old != configuration and self.status.model.state is not ModelState.CLOSED:
-            await self.engine.restart(configuration)
+        await self.engine.configure(configuration)
 
     async def close(self) -> None:
         """End every request, then the engine."""

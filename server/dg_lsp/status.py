@@ -83,6 +83,8 @@ class StatusBoard:
     def set_model(self, model: ModelStatus) -> None:
         """The engine changed its state."""
         self.model = model
+        if model.state is ModelState.READY:
+            self._note = ""  # what went wrong was the engine that is no more
         self._tell_changes()
 
     def note(self, message: str) -> None:

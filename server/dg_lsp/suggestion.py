@@ -17,7 +17,7 @@ Filter = Callable[[str, "Place"], str]
 BALANCE_CHARS = 4_000
 """How far on each side of the cursor brackets are counted."""
 _MEANING_CHARS = 4
-"""A line with fewer characters than this (`}`, `end`, `pass` not) may well occur twice in a row."""
+"""A line with fewer characters than this (`}`, `end`) may well stand twice in a row."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -57,9 +57,13 @@ def first_line(text: str, place: Place) -> str:
 def trimmed(text: str, place: Place) -> str:
     """Without white space at the end, and empty when there is nothing else.
 
-    A blank that the following text needs (`a = |b`) would be typed by nobody, so it goes too.
+    A blank stays that keeps the text apart from a word: `c + ` before the `b` of `a = |b`.
     """
-    return text.rstrip() if text.strip() else ""
+    if not text.strip():
+        return ""
+    following = place.view.line_after[:1]
+    apart = text.endswith(" ") and (following.isalnum() or following in tuple("_\"'([{"))
+    return text.rstrip() + (" " if apart else "")
 
 
 def without_repeated_rest(text: str, place: Place) -> str:
@@ -76,7 +80,7 @@ def without_repeated_rest(text: str, place: Place) -> str:
         whole = length == len(rest) or length >= _MEANING_CHARS
         with_it, without_it = place.faults_with(text), place.faults_with(kept)
         if without_it < with_it or (whole and without_it == with_it):
-            return kept.rstrip()
+            return trimmed(kept, place)
     return text
 
 

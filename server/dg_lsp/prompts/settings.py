@@ -26,6 +26,14 @@ class HoleSettings(msgspec.Struct, frozen=True):
     causal_candidate: bool = True
     """Whether the causal mode's greedy continuation is one candidate more."""
 
+    def within(self, canvas_length: int) -> HoleSettings:
+        """These settings on a canvas of at most `canvas_length` positions."""
+        canvas = min(self.canvas, canvas_length)
+        widths = [width for width in self.widths if width <= canvas]
+        return msgspec.structs.replace(
+            self, canvas=canvas, widths=widths or ([canvas] if self.widths else [])
+        )
+
 
 class InfillSettings(msgspec.Struct, frozen=True):
     """How cursors and selections become canvas jobs.
@@ -48,3 +56,12 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Pinned tokens that the causal judge reads behind each candidate, where no end token does."""
     seed: int | None = 0
     """Noise seed: the same text gives the same answer. None draws anew each time."""
+
+    def within(self, canvas_length: int) -> InfillSettings:
+        """These settings on a model whose canvas has at most `canvas_length` positions."""
+        return msgspec.structs.replace(
+            self,
+            line=self.line.within(canvas_length),
+            block=self.block.within(canvas_length),
+            edit=self.edit.within(canvas_length),
+        )
