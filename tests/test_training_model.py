@@ -23,7 +23,7 @@ from training.corruption import (
     hole_canvases,
     noise_levels,
 )
-from training.export import export, load_weights
+from training.export import export, fused_weights, load_weights
 from training.model import DiffusionModel, ModelConfig
 from training.optim import Optimiser, orthogonalise, to_fp8
 from training.rows import (
@@ -159,6 +159,16 @@ def test_the_export_holds_fp8_matrices_and_each_tied_weight_once(tmp_path: Path)
     assert set(index.values()) <= set(digests)
 
 
+def test_training_can_go_on_from_an_export(tmp_path: Path) -> None:
+    weights = dict(randomised(TINY).state_dict())
+    export(TINY, weights, tmp_path, tokenizer=None)
+    config, read = fused_weights(tmp_path)
+    assert config == TINY
+    assert read.keys() == weights.keys()
+    for name, values in weights.items():
+        assert torch.equal(read[name], values), name
+
+
 def test_the_model_has_the_size_that_is_promised() -> None:
     with torch.device("meta"):
         model = DiffusionModel(ModelConfig())
@@ -292,15 +302,16 @@ def write_pack(folder: Path) -> None:
     np.save(folder / "hold_sample.npy", tokens)
 
 
+@pytest.mark.timeout(300)  # two whole runs, slow on a busy machine
 def test_a_run_learns_saves_and_resumes(tmp_path: Path) -> None:
     write_pack(tmp_path / "pack")
-    common = ["--tiny", "--rows", "2", "--layers", "1", "--data", str(tmp_path / "pack")]
+    common = ["--tiny", "--rows", "1", "--layers", "1", "--data", str(tmp_path / "pack")]
     common += ["--out", str(tmp_path / "run"), "--minutes", "60"]
-    main([*common, "--steps", "10"])
-    main([*common, "--steps", "12", "--resume", str(tmp_path / "run" / "state.pt")])
+    main([*common, "--steps", "9"])
+    main([*common, "--steps", "10", "--resume", str(tmp_path / "run" / "state.pt")])
     records = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").open()]
     losses = [record["validation"]["sample"] for record in records if "validation" in record]
     assert losses[-1]["causal"] < losses[0]["causal"]
-    config, weights = load_weights(tmp_path / "run" / "weights-000012")
+    config, weights = load_weights(tmp_path / "run" / "weights-000010")
     assert config == replace(TINY, layer_pattern=("full",))
     assert weights["embedding"].dtype == torch.float8_e4m3fn
