@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 from dg_engine.engine import EngineError
-from dg_engine.job import CanvasJob, Done, DoneKind, EngineInfo, Frame, Role, check_job
+from dg_engine.job import (
+    CanvasJob,
+    Done,
+    DoneKind,
+    EngineInfo,
+    Frame,
+    Priority,
+    Role,
+    check_job,
+)
 from dg_engine.tokenizer import Tokenizer
 
 CANVAS_LENGTH = 256
+NEXT_RUN = "¦"
+"""Parts an answer between the open runs of a canvas that has several."""
 
 
 class ScriptedEngine:
@@ -20,9 +31,12 @@ class ScriptedEngine:
     starts with "!" is a script word:
 
     - "!wait": says nothing until it is cancelled or `release` is set, then answers as "released"
+    - "!paced TEXT": waits for `release` before each draft, and takes it back
     - "!error": ends with an error
     - "!refuse": raises EngineError
     - "!crash": ends the process
+
+    Prefetches take theirs from `ahead`.
     """
 
     def __init__(
@@ -34,9 +48,11 @@ class ScriptedEngine:
         score: float = -0.1,
         loaded: asyncio.Event | None = None,
         load_error: str = "",
+        ahead: Iterable[str] = ("",),
     ) -> None:
         self._tokenizer = tokenizer
         self._answers = list(answers)
+        self._ahead = list(ahead)
         self._drafts = drafts
         self._score = score
         self._loaded = loaded
@@ -44,6 +60,8 @@ class ScriptedEngine:
         self._running: dict[str, asyncio.Event] = {}
         self.release = asyncio.Event()
         self.jobs: list[CanvasJob] = []
+        """All but the prefetches."""
+        self.prefetches: list[CanvasJob] = []
         self.cancelled: list[str] = []
         self.closed = False
         self.on_job: Callable[[CanvasJob], None] = lambda job: None
@@ -55,9 +73,11 @@ class ScriptedEngine:
 
     async def submit(self, job: CanvasJob) -> AsyncIterator[Frame]:
         check_job(job, canvas_length=CANVAS_LENGTH, vocab_size=self._tokenizer.vocab_size)
-        self.jobs.append(job)
+        prefetch = job.priority is Priority.PREFETCH
+        (self.prefetches if prefetch else self.jobs).append(job)
         self.on_job(job)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        answers = self._ahead if prefetch else self._answers
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
         stop = self._running[job.id] = asyncio.Event()
         try:
             if answer == "!crash":
@@ -70,7 +90,12 @@ class ScriptedEngine:
             if answer == "!wait":
                 await self._wait_for_any(stop, self.release)
                 answer = "released"
+            paced = answer.startswith("!paced ")
+            answer = answer.removeprefix("!paced ")
             for step in range(1, self._drafts):
+                if paced:
+                    await self._wait_for_any(stop, self.release)
+                    self.release.clear()
                 yield self._frame(job, step, answer[: step * len(answer) // self._drafts], None)
             if stop.is_set():
                 yield Frame(job.id, 0, [], done=Done(DoneKind.CANCELLED))
@@ -116,9 +141,7 @@ class ScriptedEngine:
             row = [*job.canvas[:first], *ids, *behind][: len(job.canvas)]
         else:
             open_ids = sum(role != Role.PIN for role in job.roles)
-            end = self._tokenizer.token_id("<eos>")
-            filled = (ids + [end or 0] * open_ids)[:open_ids]
-            row = [*job.canvas[:first], *filled, *behind]
+            row = self._filled(job, answer)
         return Frame(
             job=job.id,
             step=step,
@@ -131,6 +154,23 @@ class ScriptedEngine:
             ms={"steps": 1.0},
             done=done,
         )
+
+    def _filled(self, job: CanvasJob, answer: str) -> list[int]:
+        """The canvas with each open run filled by its part of the answer, then by end tokens."""
+        end = self._tokenizer.token_id("<eos>") or 0
+        parts = iter(answer.split(NEXT_RUN))
+        row: list[int] = []
+        rest: Iterator[int] = iter(())
+        before = Role.PIN
+        for token, role in zip(job.canvas, job.roles, strict=True):
+            if role == Role.PIN:
+                row.append(token)
+            else:
+                if before == Role.PIN:
+                    rest = iter(self._tokenizer.encode(next(parts, "")))
+                row.append(next(rest, end))
+            before = Role(role)
+        return row
 
     @staticmethod
     async def _wait_for_any(*events: asyncio.Event) -> None:

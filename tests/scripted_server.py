@@ -1,8 +1,9 @@
 """The real server with a scripted engine; as a program, `-m tests.scripted_server FOLDER JSON`.
 
 The script is an object: `answers`, `drafts`, `load` ("now", "later" or an error sentence), `child`.
-Tests steer the engine by messages of their own: `test/release`, `test/loaded`, and the request
-`test/engine`; every job that starts is told of by the notification `test/job`.
+Tests steer the engine by messages of their own: `test/release`, `test/hold`, `test/loaded`, and
+the requests `test/engine` and `test/shown` (what every job showed the model); `test/fail` is a
+handler that fails. Every job that starts is told of by the notification `test/job`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import functools
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dg_engine.job import CanvasJob
+from dg_engine.job import CanvasJob, Priority, Role
 from dg_engine.tokenizer import Tokenizer
 from dg_lsp.configuration import Configuration
 from dg_lsp.engine_host import Backend
@@ -38,6 +40,7 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
         tokenizer,
         script.get("answers", [""]),
         drafts=script.get("drafts", 1),
+        ahead=script.get("ahead", [""]),
         loaded=loaded if load in ("now", "later") else None,
         load_error="" if load in ("now", "later") else load,
     )
@@ -49,7 +52,8 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
     server = create_server(factory)
 
     def tell(job: CanvasJob) -> None:
-        server.protocol.notify("test/job", {"id": job.id})
+        prefetch = job.priority is Priority.PREFETCH
+        server.protocol.notify("test/prefetch" if prefetch else "test/job", {"id": job.id})
         if script.get("child"):
             # Stands for the engine's process, which ends when its standard input does.
             child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -62,6 +66,10 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
     def release(params: Any) -> None:
         engine.release.set()
 
+    @server.feature("test/hold")
+    def hold(params: Any) -> None:
+        engine.release.clear()
+
     @server.feature("test/loaded")
     def load_now(params: Any) -> None:
         loaded.set()
@@ -71,10 +79,25 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
         return {
             "running": engine.running,
             "jobs": len(engine.jobs),
+            "prefetches": len(engine.prefetches),
             "cancelled": len(engine.cancelled),
             "closed": engine.closed,
             "widths": engine.jobs[-1].widths if engine.jobs else [],
+            "roles": Counter(Role(role).name for role in engine.jobs[-1].roles)
+            if engine.jobs
+            else {},
         }
+
+    @server.feature("test/shown")
+    def shown(params: Any) -> object:
+        return [
+            {"prompt": tokenizer.decode(job.prompt), "canvas": tokenizer.decode(job.canvas)}
+            for job in engine.jobs
+        ]
+
+    @server.feature("test/fail")
+    def fail(params: Any) -> None:
+        raise ValueError(params)
 
     return server
 

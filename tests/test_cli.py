@@ -179,6 +179,16 @@ def test_edit_as_json_carries_the_diff(fake: FakeCompleter, code: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("bad_input", "exit_code"), [(True, 2), (False, 3)])
+def test_lines_that_cannot_be_edited_are_bad_input_and_no_failure_of_the_engine(
+    fake: FakeCompleter, code: Path, bad_input: bool, exit_code: int
+) -> None:
+    sentence = "The lines are 9000 tokens long; choose at most 4096 tokens."
+    ms = {"total": 1.0}
+    fake.edited = Edit("    return ", DoneKind.ERROR, 0, 0, ms, sentence, bad_input)
+    assert run("edit", f"{code}:5", "keep it") == (exit_code, "", f"dg-lsp: {sentence}\n")
+
+
 def test_an_edit_that_changes_nothing_is_exit_code_1(fake: FakeCompleter, code: Path) -> None:
     fake.edited = Edit("    return ", DoneKind.CONVERGED, 1, 1, {"total": 1.0}, "No change.")
     assert run("edit", f"{code}:5", "keep it") == (1, "", "dg-lsp: No change.\n")

@@ -43,6 +43,15 @@ def test_a_real_answer_is_one_object_with_every_stage(model: Path, place: str) -
     assert {"start", "prompt", "encode", "steps", "total"} <= answer["ms"].keys()
 
 
+@pytest.mark.parametrize("command", ["complete", "edit"])
+def test_jobs_fit_a_model_with_a_small_canvas(tmp_path: Path, place: str, command: str) -> None:
+    write_checkpoint(tmp_path / "small", canvas_length=8, max_position_embeddings=2048)
+    where = [place] if command == "complete" else [place.removesuffix(":12"), "shorten it"]
+    arguments = [command, *where, "--json", "--model", str(tmp_path / "small"), "--threads", "1"]
+    ran = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode in (0, 1), ran.stderr
+
+
 def test_watch_draws_the_drafts_of_a_real_run(model: Path, place: str) -> None:
     command = [*COMMAND, "complete", place, "--watch", "--model", str(model)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
-from dg_engine.job import DoneKind, Priority, Role
+from dg_engine.job import CanvasJob, Done, DoneKind, Frame, Priority, Role
 from dg_engine.tokenizer import Tokenizer
 from dg_lsp.completion import Completer, Draft, Source, language_of
 from dg_lsp.prompts import prompt_format_for
@@ -146,7 +147,7 @@ async def test_a_job_carries_what_the_caller_asked_for(tokenizer: Tokenizer) -> 
     await scripted.completer.complete(
         SOURCE, CURSOR, deadline_ms=700, priority=Priority.PREFETCH, job_id="mine"
     )
-    job = scripted.engine.jobs[0]
+    job = scripted.engine.prefetches[0]
     assert (job.id, job.deadline_ms, job.priority) == ("mine", 700, Priority.PREFETCH)
 
 
@@ -181,14 +182,37 @@ async def test_an_edit_that_fails_keeps_the_old_lines(tokenizer: Tokenizer) -> N
     assert edit.reason == "The script says so."
 
 
+class Racing(ScriptedEngine):
+    """Answers with one row for each line of its script."""
+
+    def _frame(self, job: CanvasJob, step: int, answer: str, done: Done | None) -> Frame:
+        frames = [super(Racing, self)._frame(job, step, t, done) for t in answer.split("\n")]
+        return msgspec.structs.replace(
+            frames[0],
+            ids=[frame.ids[0] for frame in frames][: job.alternatives],
+            widths=[frame.widths[0] for frame in frames],
+        )
+
+
 @pytest.mark.asyncio
-async def test_lines_longer_than_the_canvas_are_refused(tokenizer: Tokenizer) -> None:
-    source = Source("a.py", "python", "x = 123456789\n" * 100)
-    scripted = Scripted(tokenizer, [""])
-    edit = await scripted.completer.edit(source, 1, 100, "change it")
-    assert edit.reason.startswith("The lines are ")
-    assert edit.reason.endswith("choose lines of 1 to 256 tokens.")
-    assert scripted.engine.jobs == []
+@pytest.mark.parametrize(
+    ("rows", "wanted", "texts"),
+    [
+        ("a + b\na+b\na  + b\nb", 3, ["a + b", "b"]),
+        ("a + b\nb\na\n1", 3, ["a + b", "b", "a"]),
+        ("a + b\nb\na", 2, ["a + b", "b"]),
+        ("a + b\nb", 1, ["a + b"]),
+        ("  \nb", 2, ["b"]),
+    ],
+)
+async def test_alternatives_of_a_race_differ_in_more_than_white_space(
+    tokenizer: Tokenizer, rows: str, wanted: int, texts: list[str]
+) -> None:
+    engine = Racing(tokenizer, [rows])
+    completer = Completer(engine, tokenizer, prompt_format_for(tokenizer, Path("tiny")))
+    completion = await completer.complete(SOURCE, CURSOR, alternatives=wanted)
+    assert [completion.insert, *completion.alternatives] == texts
+    assert engine.jobs[0].widths
 
 
 @pytest.mark.asyncio

@@ -18,7 +18,7 @@ PROBLEMS: list[tuple[Any, str]] = [
     ),
     (
         {"logLevel": "loud"},
-        'The setting "logLevel" takes "error", "warning", "info" or "debug", not "loud".',
+        'The setting "logLevel" takes "error", "warning", "info", "debug" or "trace", not "loud".',
     ),
     ([1], "The settings must be an object, not [1]."),
 ]
@@ -67,14 +67,14 @@ def test_settings_of_other_servers_are_left_alone(pushed: Any, ours: Any) -> Non
 def test_the_longest_completion_narrows_the_race() -> None:
     defaults = InfillSettings()
     infill = Configuration(max_line_tokens=5, max_block_tokens=4).infill(defaults)
-    assert infill.line.widths == [1, 2, 3, 4]
+    assert infill.line.widths == [2, 4]
     assert infill.block.widths == [4]
     assert Configuration().infill(defaults) == defaults
 
 
 def test_a_model_with_a_short_canvas_gets_jobs_that_fit_it() -> None:
     infill = InfillSettings().within(10)
-    assert (infill.line.canvas, infill.line.widths) == (10, [1, 2, 3, 4, 6, 8])
+    assert (infill.line.canvas, infill.line.widths) == (10, [2, 4, 8])
     assert (infill.block.canvas, infill.block.widths) == (10, [8])
     assert (infill.edit.canvas, infill.edit.widths) == (10, [])
     assert InfillSettings().within(256) == InfillSettings()

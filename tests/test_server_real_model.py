@@ -29,14 +29,15 @@ async def test_open_complete_type_complete_cancel_edit_shut_down() -> None:
         again = await client.complete(1, 19)
         assert all(text.strip() for text in again)
 
+        client.type(3, 1, 19, "zq")
         third = client.protocol.send_request(
-            types.TEXT_DOCUMENT_INLINE_COMPLETION, completion_at(1, 19), msg_id="third"
+            types.TEXT_DOCUMENT_INLINE_COMPLETION, completion_at(1, 21), msg_id="third"
         )
         client.cancel_request(types.CancelParams(id="third"))
         with pytest.raises(Exception, match="canceled"):
             await asyncio.wrap_future(third)
 
-        edited = await client.edit(2, 4, "print the sum of three numbers")
+        edited = await client.edit(3, 4, "print the sum of three numbers")
         assert edited["applied"] is True or str(edited["reason"]).endswith(".")
         assert len(client.applied) == int(bool(edited["applied"]))
 

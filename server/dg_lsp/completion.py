@@ -8,31 +8,52 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from dg_engine.engine import Engine
-from dg_engine.job import CanvasJob, DoneKind, Frame, Priority
+from dg_engine.job import CanvasJob, Frame, Priority
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.drafts import Draft, Piece, width_of
-from dg_lsp.jobs import edit_job, filled_in, hole_job
+from dg_lsp.editing import SECRET_IN_LINES, Editing
+from dg_lsp.filling import Filling
+from dg_lsp.jobs import filled_in, hole_job
 from dg_lsp.languages import language_of
-from dg_lsp.lines import Lines, body_of
+from dg_lsp.lines import Lines
+from dg_lsp.privacy.views import masked_view
 from dg_lsp.prompts.base import PromptFormat
 from dg_lsp.prompts.settings import InfillSettings
-from dg_lsp.prompts.view import CursorView, newline_of, place_of, unix, view_at
-from dg_lsp.results import Completion, Edit, Explanation, OnDraft, Source
-from dg_lsp.runner import Answer, Runner
+from dg_lsp.prompts.view import CursorView, place_of, unix, view_at
+from dg_lsp.results import (
+    Completion,
+    Edit,
+    EditDraft,
+    EditRequest,
+    Explanation,
+    Fill,
+    FillRequest,
+    OnDraft,
+    OnEditDraft,
+    Source,
+)
+from dg_lsp.runner import Answer, Runner, reason_of
 from dg_lsp.scope import opens_block
+from dg_lsp.shown.memory import Memory, key_of
+from dg_lsp.shown.warm import warm_job
 from dg_lsp.stopwatch import Stopwatch
 from dg_lsp.suggestion import Place, suggestion_of
 
 __all__ = [
+    "SECRET_IN_LINES",
     "Completer",
     "Completion",
     "Draft",
     "Edit",
+    "EditDraft",
+    "EditRequest",
     "Explanation",
+    "Fill",
+    "FillRequest",
     "Piece",
     "Source",
     "language_of",
@@ -57,6 +78,10 @@ class Completer:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._runner = Runner(engine, tokenizer)
+        self.memory = Memory()
+        """What was answered already."""
+        self._editing = Editing(self._runner, tokenizer, prompt_format, self._new_id, clock)
+        self._filling = Filling(self._runner, tokenizer, prompt_format, self._new_id, clock)
 
     async def complete(
         self,
@@ -91,34 +116,41 @@ class Completer:
         on_draft: OnDraft | None = None,
         job_id: str | None = None,
         alternatives: int = 1,
+        before_engine: Callable[[], Awaitable[None]] | None = None,
+        goes_on: str = "",
     ) -> Completion:
-        """As `complete`, for a view that is already cut out of a document."""
+        """As `complete`, for a view that is already cut out of a document.
+
+        `before_engine` is awaited when the engine has to be asked, because no answer to the same
+        prompt and canvas is remembered. `goes_on` is what an earlier answer says for this place;
+        the job starts from it.
+        """
         watch = Stopwatch(self._clock)
         blocks = opens_block(view) if multi_line is None else multi_line
         spent = self.prompt_format.encode_ms
-        prompt = self.prompt_format.build(view, self.settings.budget)
-        job = hole_job(
-            job_id or self._new_id(),
-            prompt,
-            self.prompt_format,
-            self.settings,
-            multi_line=blocks,
-            deadline_ms=deadline_ms,
-            priority=priority,
-            alternatives=alternatives,
-        )
+        shown = masked_view(view)
+        job = self._hole(shown, blocks, alternatives, job_id, deadline_ms, priority)
+        seen = key_of(job)
+        if goes_on:
+            job = warm_job(job, self.prompt_format.encode(unix(goes_on)))
         watch.lap_prompt(self.prompt_format.encode_ms - spent)
-        answer = await self._runner.run(job, on_draft)
+
+        async def ask() -> Answer:
+            if before_engine is not None:
+                await before_engine()
+                watch.lap("wait")
+            return await self._runner.run(job, on_draft)
+
+        answer = await self.memory.answer(job, ask)
         watch.skip()
-        place = Place(view=view, multi_line=blocks)
+        place = Place(view=view, multi_line=blocks, masked=shown is not view)
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
         # Several rows may come to the same text.
         looked_at = 1 if alternatives == 1 else 2 * alternatives
         texts = [self._text(job, answer.frame, row) for row in rows[:looked_at]]
         offers = [suggestion_of(text, place) for text in texts]
-        first = offers[0].text if offers else ""
-        others = dict.fromkeys(offer.text for offer in offers[1:] if offer.text)
-        others.pop(first, None)
+        found = _distinct([offer.text for offer in offers])
+        first = found[0] if found else ""
         watch.lap("suggest")
         return Completion(
             insert=first,
@@ -127,9 +159,14 @@ class Completer:
             forwards=answer.frame.forwards if answer.frame else 0,
             confidence=_confidence(answer.frame),
             ms=watch.stages(answer.frame),
-            reason="" if first else _reason(answer, offers[0].reason if offers else ""),
-            alternatives=list(others)[: alternatives - 1],
+            reason="" if first else reason_of(answer, offers[0].reason if offers else ""),
+            alternatives=found[1:alternatives],
+            seen=seen,
         )
+
+    def key_at(self, view: CursorView, *, alternatives: int = 1) -> bytes:
+        """The key of what the model would see at a view (`Completion.seen`)."""
+        return key_of(self._hole(masked_view(view), opens_block(view), alternatives))
 
     async def edit(
         self,
@@ -138,87 +175,35 @@ class Completer:
         last_line: int,
         instruction: str,
         *,
-        on_draft: OnDraft | None = None,
+        on_draft: OnEditDraft | None = None,
         deadline_ms: int | None = None,
     ) -> Edit:
         """Change lines `first_line` to `last_line` (from 1, both included) as told."""
-        return await self.edit_lines(
-            Lines.of(source.text),
-            first_line,
-            last_line,
-            instruction,
+        asked = EditRequest(
+            lines=Lines.of(source.text),
+            first=first_line - 1,
+            last=last_line - 1,
+            instruction=instruction,
             path=source.path,
             language=source.language,
-            on_draft=on_draft,
-            deadline_ms=deadline_ms,
         )
+        return await self.edit_lines(asked, on_draft=on_draft, deadline_ms=deadline_ms)
 
     async def edit_lines(
         self,
-        lines: Lines,
-        first_line: int,
-        last_line: int,
-        instruction: str,
+        asked: EditRequest,
         *,
-        path: str,
-        language: str,
-        on_draft: OnDraft | None = None,
+        on_draft: OnEditDraft | None = None,
         deadline_ms: int | None = None,
     ) -> Edit:
-        """As `edit`, for a line table."""
-        watch = Stopwatch(self._clock)
-        chosen = lines.between(first_line - 1, last_line)
-        kept = "".join(chosen[:-1]) + body_of(chosen[-1])
-        old = unix(kept)
-        # The line break before the lines belongs to them: tokens hold it with the indentation.
-        if first_line > 1:
-            above = first_line - 2
-            view = view_at(
-                lines,
-                above,
-                len(body_of(lines[above])),
-                path=path,
-                language=language,
-                skip_to=last_line,
-            )
-            region = "\n" + old
-        else:
-            view = view_at(lines, 0, 0, path=path, language=language, skip_to=last_line)
-            region = old
-        ids = self.prompt_format.encode(region)
-        spent = self.prompt_format.encode_ms
-        limit = self.settings.edit.canvas
-        if not ids or len(ids) > limit:
-            size = f"The lines are {len(ids)} tokens long; choose lines of 1 to {limit} tokens."
-            return Edit(kept, DoneKind.ERROR, 0, 0, watch.stages(None), size)
-        prompt = self.prompt_format.build_edit(view, old, instruction, self.settings.budget)
-        job = edit_job(
-            self._new_id(),
-            prompt,
-            ids,
-            1 if first_line > 1 else 0,
-            self.prompt_format,
-            self.settings,
-            deadline_ms=deadline_ms,
+        """As `edit`, for lines of a document."""
+        return await self._editing.run(
+            asked, self.settings, on_draft=on_draft, deadline_ms=deadline_ms
         )
-        watch.lap_prompt(self.prompt_format.encode_ms - spent)
-        answer = await self._runner.run(job, on_draft)
-        watch.skip()
-        new = kept
-        if answer.frame and answer.frame.ids and answer.done.kind in _USABLE:
-            text = self.tokenizer.decode(answer.frame.ids[0][: len(ids)])
-            new = text.removeprefix("\n" if first_line > 1 else "")
-            new = new if old.endswith("\n") else new.rstrip("\n")
-            new = new.replace("\n", newline_of(lines))
-        watch.lap("suggest")
-        return Edit(
-            new_text=new,
-            done=answer.done.kind,
-            steps=answer.frame.step if answer.frame else 0,
-            forwards=answer.frame.forwards if answer.frame else 0,
-            ms=watch.stages(answer.frame),
-            reason="" if new != kept else _reason(answer, "The model would change nothing here."),
-        )
+
+    async def fill_marks(self, asked: FillRequest, *, deadline_ms: int | None = None) -> Fill:
+        """Fill marks, several on one canvas where they fit."""
+        return await self._filling.run(asked, self.settings, deadline_ms=deadline_ms)
 
     def explain(
         self, source: Source, offset: int, *, multi_line: bool | None = None
@@ -226,9 +211,29 @@ class Completer:
         """The job that `complete` would send."""
         view = _view_of(source, offset)
         blocks = opens_block(view) if multi_line is None else multi_line
-        prompt = self.prompt_format.build(view, self.settings.budget)
+        prompt = self.prompt_format.build(masked_view(view), self.settings.budget)
         job = hole_job("explain", prompt, self.prompt_format, self.settings, multi_line=blocks)
         return Explanation(job=job, sections=prompt.sections, multi_line=blocks)
+
+    def _hole(
+        self,
+        shown: CursorView,
+        blocks: bool,
+        alternatives: int = 1,
+        job_id: str | None = None,
+        deadline_ms: int | None = None,
+        priority: Priority = Priority.INTERACTIVE,
+    ) -> CanvasJob:
+        return hole_job(
+            job_id or self._new_id(),
+            self.prompt_format.build(shown, self.settings.budget),
+            self.prompt_format,
+            self.settings,
+            multi_line=blocks,
+            deadline_ms=deadline_ms,
+            priority=priority,
+            alternatives=alternatives,
+        )
 
     def _text(self, job: CanvasJob, frame: Frame | None, row: int) -> str:
         if frame is None:
@@ -244,21 +249,16 @@ def _view_of(source: Source, offset: int) -> CursorView:
     return view_at(Lines.of(source.text), line, column, path=source.path, language=source.language)
 
 
-_USABLE = frozenset({DoneKind.CONVERGED, DoneKind.MAX_STEPS, DoneKind.DEADLINE})
+def _distinct(texts: list[str]) -> list[str]:
+    """Texts that are not empty and differ in more than white space, in their order."""
+    found: dict[str, str] = {}
+    for text in texts:
+        if text:
+            found.setdefault("".join(text.split()), text)
+    return list(found.values())
 
 
 def _confidence(frame: Frame | None) -> float:
     if frame is None or not frame.scores or math.isnan(frame.scores[0]):
         return 0.0
     return min(math.exp(frame.scores[0]), 1.0)
-
-
-def _reason(answer: Answer, otherwise: str) -> str:
-    """Why there is nothing to offer, in one sentence."""
-    if answer.done.kind is DoneKind.ERROR:
-        return answer.done.message or "The engine failed."
-    if answer.done.kind is DoneKind.CANCELLED:
-        return "The request was cancelled."
-    if answer.done.kind is DoneKind.DEADLINE and answer.frame is None:
-        return "No draft was ready within the deadline."
-    return otherwise or "The model proposed nothing here."

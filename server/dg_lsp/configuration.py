@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
+from dg_lsp.privacy.rules import PrivacySettings, is_glob
 from dg_lsp.prompts.settings import HoleSettings, InfillSettings
 
 SECTION = "dg"
 """The section of the client's configuration that holds our settings."""
 
-LogLevel = Literal["error", "warning", "info", "debug"]
+LogLevel = Literal["error", "warning", "info", "debug", "trace"]
 Milliseconds = Annotated[int, msgspec.Meta(ge=50, le=600_000)]
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=256)]
 
@@ -34,8 +35,19 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     """How long a completion may take that the user asked for."""
     edit_deadline_ms: Milliseconds = 30_000
     """How long an instructed edit may take."""
+    prefetch: bool = True
+    """Whether what comes behind a suggestion is prepared while it is shown."""
     log_level: LogLevel = "warning"
-    """What is written to standard error."""
+    """What is written to standard error; only "trace" may hold what documents hold."""
+    exclude: list[str] = []
+    """Globs of files never to complete in; `!` takes files back, even from the built-in list."""
+    exclude_from_context: list[str] = []
+    """Globs of files never to use as context for others."""
+
+    @property
+    def privacy(self) -> PrivacySettings:
+        """What the user says about files."""
+        return PrivacySettings(self.exclude, self.exclude_from_context)
 
     def infill(self, defaults: InfillSettings) -> InfillSettings:
         """A prompt format's settings, narrowed to what the user wants."""
@@ -46,6 +58,7 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
+_GLOBS = 'a list of globs such as ["*.md", "docs/"]'
 _EXPECTED = {
     "model": "the name or the folder of a model",
     "threads": "a whole number from 1 to 1024",
@@ -54,7 +67,10 @@ _EXPECTED = {
     "automaticDeadlineMs": "milliseconds from 50 to 600000",
     "invokedDeadlineMs": "milliseconds from 50 to 600000",
     "editDeadlineMs": "milliseconds from 50 to 600000",
-    "logLevel": '"error", "warning", "info" or "debug"',
+    "prefetch": "true or false",
+    "logLevel": '"error", "warning", "info", "debug" or "trace"',
+    "exclude": _GLOBS,
+    "excludeFromContext": _GLOBS,
 }
 
 
@@ -84,6 +100,15 @@ def read_configuration(given: object) -> tuple[Configuration, list[str]]:
             problems.append(f'The setting "{key}" takes {_EXPECTED[key]}, not {_shown(value)}.')
         else:
             good[key] = value
+            if _EXPECTED[key] is _GLOBS:
+                globs = cast("list[str]", value)
+                # The others still protect their files.
+                good[key] = [glob for glob in globs if is_glob(glob)]
+                problems += [
+                    f'The setting "{key}" takes {_GLOBS}; {_shown(glob)} is no glob.'
+                    for glob in globs
+                    if not is_glob(glob)
+                ]
     return msgspec.convert(good, Configuration), problems
 
 

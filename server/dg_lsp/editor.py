@@ -9,9 +9,11 @@ from typing import Protocol, cast
 import msgspec
 from lsprotocol import types
 
+from dg_lsp.previews import Preview
 from dg_lsp.status import ModelState, ModelStatus, Status
 
 STATUS_METHOD = "didChangeStatus"
+PREVIEW_METHOD = "dg/editPreview"
 PROGRESS_TITLE = "Loading the model"
 
 
@@ -20,6 +22,10 @@ class Channel(Protocol):
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""
+        ...
+
+    def notify_newest(self, key: str, method: str, params: object) -> None:
+        """Send a notification in place of one with this key that the editor has not read yet."""
         ...
 
     async def ask(self, method: str, params: object) -> object:
@@ -71,6 +77,10 @@ class Editor:
         """Send `didChangeStatus`."""
         self._channel.notify(STATUS_METHOD, msgspec.to_builtins(status))
 
+    def tell_preview(self, preview: Preview) -> None:
+        """Send `dg/editPreview`; an editor that is slow to read gets only the newest."""
+        self._channel.notify_newest(preview.id, PREVIEW_METHOD, msgspec.to_builtins(preview))
+
     def warn(self, message: str) -> None:
         """Show a warning, each only once in a session."""
         if message in self._shown:
@@ -91,15 +101,17 @@ class Editor:
         items = cast("Sequence[object]", result) if isinstance(result, (list, tuple)) else ()
         return items[0] if items else None
 
-    async def apply(self, label: str, uri: str, version: int, edit: types.TextEdit) -> str:
-        """Apply an edit to one version of a document; why it was not applied, empty if it was."""
+    async def apply(
+        self, label: str, uri: str, version: int, edits: Sequence[types.TextEdit]
+    ) -> str:
+        """Apply edits at once to one version of a document; why not, empty if it was done."""
         if self.versioned_edits:
             document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
             change = types.WorkspaceEdit(
-                document_changes=[types.TextDocumentEdit(text_document=document, edits=[edit])]
+                document_changes=[types.TextDocumentEdit(text_document=document, edits=list(edits))]
             )
         else:
-            change = types.WorkspaceEdit(changes={uri: [edit]})
+            change = types.WorkspaceEdit(changes={uri: list(edits)})
         try:
             result = await self._channel.ask(
                 types.WORKSPACE_APPLY_EDIT,

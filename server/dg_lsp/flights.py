@@ -14,6 +14,14 @@ class Flight:
         self.task = task
         self.superseded = False
         """Whether a newer request for the same document made this one pointless."""
+        self.ended_because = ""
+        """Why we ended it ourselves; its answer says so."""
+
+    def end(self, reason: str) -> None:
+        """Stop the work; the request is answered with the reason."""
+        if not self.ended_because:
+            self.ended_because = reason
+            self.task.cancel()
 
 
 class Flights:
@@ -23,13 +31,17 @@ class Flights:
         self._on_count = on_count
         self._all: set[Flight] = set()
         self._newest: dict[str, Flight] = {}
+        self._of_documents: dict[Flight, str] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
     @contextlib.contextmanager
-    def begin(self, key: str | None = None) -> Generator[Flight]:
-        """Count the current task; with a `key`, end the older flight of that key."""
+    def begin(self, key: str | None = None, *, document: str | None = None) -> Generator[Flight]:
+        """Count the current task; with a `key`, end the older flight of that key.
+
+        With a `document` (a normalised URI) the flight ends when that document is closed.
+        """
         task = asyncio.current_task()
         assert task is not None, "handlers run as tasks"
         flight = Flight(task)
@@ -39,15 +51,24 @@ class Flights:
                 older.superseded = True
                 older.task.cancel()
             self._newest[key] = flight
+        if document is not None:
+            self._of_documents[flight] = document
         self._all.add(flight)
         self._on_count(len(self._all))
         try:
             yield flight
         finally:
             self._all.discard(flight)
+            self._of_documents.pop(flight, None)
             if key is not None and self._newest.get(key) is flight:
                 del self._newest[key]
             self._on_count(len(self._all))
+
+    def end_document(self, document: str, reason: str) -> None:
+        """End every flight that works on a document which was closed."""
+        for flight, uri in list(self._of_documents.items()):
+            if uri == document:
+                flight.end(reason)
 
     async def end_all(self) -> None:
         """Cancel every flight but the caller's own, and wait until each is answered."""

@@ -30,8 +30,9 @@ def hole_job(
         prompt=prompt.ids,
         canvas=[0] * holes + pins,
         roles=_roles((Role.HOLE, holes), (Role.PIN, len(pins))),
-        # Raced widths rank themselves; alternatives of one width are only drawn without a race.
-        alternatives=1 if hole.widths else alternatives,
+        # A race returns its best distinct rows at no cost, and rows may come to the same text;
+        # without a race each alternative is a canvas more.
+        alternatives=2 * alternatives if hole.widths and alternatives > 1 else alternatives,
         widths=[w for w in hole.widths if w <= width],
         judge=prompt_format.judge(settings),
         causal_candidate=hole.causal_candidate,
@@ -53,18 +54,65 @@ def edit_job(
     prompt_format: PromptFormat,
     settings: InfillSettings,
     *,
+    solved: Sequence[int] = (),
+    slack: int = 0,
+    pins: int | None = None,
     deadline_ms: int | None = None,
 ) -> CanvasJob:
-    """Change the `old` ids, of which the first `pinned` stay, in front of the pinned suffix."""
-    pins = prompt.suffix[: min(settings.edit_pins, settings.edit.canvas - len(old))]
+    """Change the `old` ids, of which the first `pinned` stay, in front of the pinned suffix.
+
+    `solved` is pinned in front of them. With `slack` that many open positions follow, and an end
+    token may close the text anywhere; without it, their number stays as it is. `pins` bounds the
+    suffix, by the settings where it is left out.
+    """
+    room = settings.edit.canvas - len(solved) - len(old) - slack
+    behind = prompt.suffix[: min(settings.edit_pins if pins is None else pins, room)]
     return CanvasJob(
         id=job_id,
         prompt=prompt.ids,
-        canvas=[*old, *pins],
-        roles=_roles((Role.PIN, pinned), (Role.SEED, len(old) - pinned), (Role.PIN, len(pins))),
+        canvas=[*solved, *old, *([0] * slack), *behind],
+        roles=_roles(
+            (Role.PIN, len(solved) + pinned),
+            (Role.SEED, len(old) - pinned),
+            (Role.HOLE, slack),
+            (Role.PIN, len(behind)),
+        ),
         judge=prompt_format.judge(settings),
+        may_end=slack > 0,
         keep_seed_steps=settings.edit_keep_steps,
         stop=Stop(StopKind.WHOLE),
+        rule=settings.edit.rule,
+        max_steps=settings.edit.max_steps,
+        seed=settings.seed,
+        deadline_ms=deadline_ms,
+        priority=Priority.EDIT,
+    )
+
+
+def marks_job(
+    job_id: str,
+    prompt: Prompt,
+    widths: Sequence[int],
+    between: Sequence[Sequence[int]],
+    prompt_format: PromptFormat,
+    settings: InfillSettings,
+    *,
+    deadline_ms: int | None = None,
+) -> CanvasJob:
+    """Fill several holes on one canvas, `widths` wide, with `between` pinned between them."""
+    canvas = [0] * widths[0]
+    runs = [(Role.HOLE, widths[0])]
+    for pins, width in zip(between, widths[1:], strict=True):
+        canvas += [*pins, *([0] * width)]
+        runs += [(Role.PIN, len(pins)), (Role.HOLE, width)]
+    behind = prompt.suffix[: min(settings.edit_pins, settings.edit.canvas - len(canvas))]
+    return CanvasJob(
+        id=job_id,
+        prompt=prompt.ids,
+        canvas=[*canvas, *behind],
+        roles=_roles(*runs, (Role.PIN, len(behind))),
+        judge=prompt_format.judge(settings),
+        single_line=True,
         rule=settings.edit.rule,
         max_steps=settings.edit.max_steps,
         seed=settings.seed,

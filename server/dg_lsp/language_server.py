@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import metadata
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
@@ -16,6 +17,9 @@ from dg_lsp.methods.execute_command import COMMANDS
 from dg_lsp.protocol import Protocol
 from dg_lsp.session import Session
 from dg_lsp.transport import Inbox, Outbox
+
+if TYPE_CHECKING:
+    from pygls.server import ServerErrors
 
 NAME = "dg-lsp"
 _FLUSH_SECONDS = 0.5
@@ -32,6 +36,12 @@ class Server(LanguageServer):
         self.wire = cast("Protocol", self.protocol)
         self.session = Session(self.wire, engine_factory)
 
+    def report_server_error(self, error: Exception, source: ServerErrors) -> None:
+        """Show that a handler failed by the kind of error: what it says may quote people's code."""
+        if source is not FeatureRequestError:  # a request has its response
+            name = type(error).__name__
+            self.session.editor.warn(f"Something went wrong in dg-lsp ({name}); see its log.")
+
 
 def create_server(engine_factory: EngineFactory | None = None) -> Server:
     """A server whose engine is started by `engine_factory` once a client has initialized it."""
@@ -43,7 +53,8 @@ def create_server(engine_factory: EngineFactory | None = None) -> Server:
             functools.partial(method.handle, server.session)
         )
         if method.params is not None:
-            server.wire.own(method.name, method.params)
+            receive = method.on_receipt and functools.partial(method.on_receipt, server.session)
+            server.wire.own(method.name, method.params, receive)
     for name in COMMANDS:
         # For the capabilities alone; the method runs them.
         server.command(name)(functools.partial(COMMANDS[name].run, server.session))
@@ -57,6 +68,7 @@ async def serve(
     session = server.session
     outbox = Outbox(write)
     server.wire.set_writer(outbox)
+    server.wire.outbox = outbox
     Inbox(read, server.wire.receive, session.ended.set).start()
     await session.ended.wait()
     await session.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageS
 
 from dg_lsp.editor import EditorError
 from dg_lsp.positions import without_lone_surrogates
+from dg_lsp.transport import Outbox
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +36,22 @@ class Envelope(msgspec.Struct):
     params: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Identified(msgspec.Struct):
+    """All that is needed of a message to say that it is wrong."""
+
+    id: MessageId | None = None
+
+
 class Protocol(LanguageServerProtocol):
     """Decodes messages, checks the session's state and leaves the rest to pygls."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._own_params: dict[str, type[msgspec.Struct]] = {}
+        self._on_receipt: dict[str, Callable[[Any], object]] = {}
         self._greeted = False
+        self.outbox: Outbox | None = None
+        """Where messages are written, for those that may replace each other."""
 
     @property
     def was_shut_down(self) -> bool:
@@ -52,17 +63,28 @@ class Protocol(LanguageServerProtocol):
         builtin = cast("dict[str, object]", vars(self.fm)["_builtin_features"])
         del builtin[method]
 
-    def own(self, method: str, params: type[msgspec.Struct]) -> None:
-        """Read the parameters of `method` as `params`, in place of the type of lsprotocol."""
+    def own(
+        self,
+        method: str,
+        params: type[msgspec.Struct],
+        on_receipt: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Read the parameters of `method` as `params`, in place of the type of lsprotocol.
+
+        What `on_receipt` makes of them is handled. It runs as a message arrives, and an
+        asynchronous handler only after all that arrived with it.
+        """
         self._own_params[method] = params
+        if on_receipt is not None:
+            self._on_receipt[method] = on_receipt
 
     def receive(self, body: bytes) -> None:
         """Handle one message; whatever is wrong with it, the next one is handled as well."""
         try:
             body, envelope = _opened(body)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             logger.warning("A message is not JSON-RPC (%s).", error)
-            self._refuse(None, types.ErrorCodes.ParseError, f"This is not JSON-RPC: {error}.")
+            self._refuse_unread(body, f"This is not JSON-RPC: {error}.")
             return
         refusal = self._out_of_turn(envelope)
         if refusal is not None:
@@ -76,6 +98,10 @@ class Protocol(LanguageServerProtocol):
                 why = f"The parameters of {envelope.method} are malformed: {error}."
                 self._refuse(envelope.id, types.ErrorCodes.InvalidParams, why)
             return
+        if envelope.id is not None and envelope.method is not None and not hasattr(message, "id"):
+            why = f"{envelope.method} is a notification; send it without an id."
+            self._refuse(envelope.id, types.ErrorCodes.InvalidRequest, why)
+            return
         try:
             self.handle_message(message)
         except Exception:
@@ -88,6 +114,13 @@ class Protocol(LanguageServerProtocol):
             return cast("object", await self.send_request_async(method, params))
         except JsonRpcException as error:
             raise EditorError(str(error)) from error
+
+    def notify_newest(self, key: str, method: str, params: object) -> None:
+        """Send a notification in place of one with this key that the editor has not read yet."""
+        if self.outbox is None:
+            return
+        body = msgspec.json.encode({"jsonrpc": _VERSION, "method": method, "params": params})
+        self.outbox.write_newest(key, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
 
     def _out_of_turn(self, envelope: Envelope) -> tuple[types.ErrorCodes, str] | None:
         """Why a request may not come now (LSP, Server lifecycle); None when it may."""
@@ -111,9 +144,21 @@ class Protocol(LanguageServerProtocol):
         # Not strict: a client may send 1.0 where 1 is meant.
         params = msgspec.json.decode(envelope.params, type=own, strict=False)
         method = cast("str", envelope.method)
+        if (on_receipt := self._on_receipt.get(method)) is not None:
+            params = on_receipt(params)
         if envelope.id is None:
             return JsonRPCNotification(method=method, jsonrpc=_VERSION, params=params)
         return JsonRPCRequestMessage(id=envelope.id, method=method, jsonrpc=_VERSION, params=params)
+
+    def _refuse_unread(self, body: bytes, why: str) -> None:
+        """Answer what has no proper envelope, by its id if that can be read."""
+        try:
+            message_id = msgspec.json.decode(body, type=_Identified).id
+        except (msgspec.MsgspecError, RecursionError):
+            message_id = None
+        known = message_id is not None
+        code = types.ErrorCodes.InvalidRequest if known else types.ErrorCodes.ParseError
+        self._refuse(message_id, code, why)
 
     def _refuse(self, message_id: MessageId | None, code: types.ErrorCodes, why: str) -> None:
         if message_id is None and code is not types.ErrorCodes.ParseError:

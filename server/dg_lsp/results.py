@@ -8,6 +8,8 @@ import msgspec
 from dg_engine.job import CanvasJob, DoneKind
 
 from dg_lsp.drafts import Draft
+from dg_lsp.lines import Lines
+from dg_lsp.marks import Mark
 from dg_lsp.prompts.base import Section
 
 OnDraft = Callable[[Draft], None]
@@ -35,6 +37,34 @@ class Completion(msgspec.Struct, frozen=True):
     reason: str = ""
     alternatives: list[str] = []
     """Further texts that differ from `insert`, best first."""
+    seen: bytes = b""
+    """The key of the prompt and canvas that the model saw."""
+
+
+class EditRequest(msgspec.Struct, frozen=True):
+    """Which lines to change, and how."""
+
+    lines: Lines
+    first: int
+    """First line, from zero."""
+    last: int
+    """Last line, included."""
+    instruction: str
+    path: str
+    language: str
+
+
+class EditDraft(msgspec.Struct, frozen=True):
+    """The lines as they stand after one denoise step."""
+
+    step: int
+    """Denoise steps since the edit began."""
+    text: str
+    entropy: float
+    """Mean nats over the positions that may change."""
+
+
+OnEditDraft = Callable[[EditDraft], None]
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -47,6 +77,29 @@ class Edit(msgspec.Struct, frozen=True):
     ms: dict[str, float]
     reason: str = ""
     """Why `new_text` is the old text, one sentence."""
+    bad_input: bool = False
+    """Whether the lines themselves cannot be edited, whatever the engine."""
+
+
+class FillRequest(msgspec.Struct, frozen=True):
+    """Which marks to fill."""
+
+    lines: Lines
+    marks: list[Mark]
+    path: str
+    language: str
+
+
+class Fill(msgspec.Struct, frozen=True):
+    """A text for each mark, empty where there is none."""
+
+    texts: list[str]
+    done: DoneKind
+    steps: int
+    forwards: int
+    ms: dict[str, float]
+    reason: str = ""
+    """Why there is no text at all, one sentence."""
 
 
 class Explanation(msgspec.Struct, frozen=True):

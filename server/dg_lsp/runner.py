@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from dg_engine.engine import Engine, EngineError
@@ -24,6 +24,17 @@ class Answer(msgspec.Struct, frozen=True):
     done: Done
 
 
+def reason_of(answer: Answer | None, otherwise: str) -> str:
+    """Why there is nothing to offer, in one sentence."""
+    if answer is not None and answer.done.kind is DoneKind.ERROR:
+        return answer.done.message or "The engine failed."
+    if answer is not None and answer.done.kind is DoneKind.CANCELLED:
+        return "The request was cancelled."
+    if answer is None or (answer.done.kind is DoneKind.DEADLINE and answer.frame is None):
+        return "No draft was ready within the deadline."
+    return otherwise or "The model proposed nothing here."
+
+
 class Runner:
     """Runs jobs on an engine; a job whose caller goes away is cancelled."""
 
@@ -32,8 +43,17 @@ class Runner:
         self._tokenizer = tokenizer
         self._cancels: set[asyncio.Task[None]] = set()
 
-    async def run(self, job: CanvasJob, on_draft: OnDraft | None) -> Answer:
-        """Run a job to its end, or cancel it when this task is cancelled or time is up."""
+    async def run(
+        self,
+        job: CanvasJob,
+        on_draft: OnDraft | None = None,
+        *,
+        on_frame: Callable[[Frame], None] | None = None,
+    ) -> Answer:
+        """Run a job to its end, or cancel it when this task is cancelled or time is up.
+
+        `on_frame` hears of every frame that has a draft, `on_draft` gets it as text.
+        """
         best: Frame | None = None
         limit = None if job.deadline_ms is None else (job.deadline_ms + GRACE_MS) / 1e3
         done: Done | None = None
@@ -42,6 +62,8 @@ class Runner:
                 frames: AsyncIterator[Frame] = self._engine.submit(job)
                 async for frame in frames:
                     best = frame if frame.ids else best
+                    if on_frame and frame.ids:
+                        on_frame(frame)
                     if on_draft and frame.ids:
                         on_draft(draft_of(job, frame, self._tokenizer))
                     if frame.done:

@@ -94,8 +94,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
-    # pygls logs whole messages, which hold people's code.
-    logging.getLogger("pygls").setLevel(logging.ERROR)
+    from dg_lsp.privacy import logs
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logs.PrivateFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    logs.set_level("warning")

@@ -16,6 +16,10 @@ from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
 from dg_lsp.flights import Flights
 from dg_lsp.positions import Encoding
+from dg_lsp.previews import Previews
+from dg_lsp.privacy import logs
+from dg_lsp.privacy.gate import Gate
+from dg_lsp.shown.desk import Desk
 from dg_lsp.status import ModelState, ModelStatus, StatusBoard
 
 logger = logging.getLogger(__name__)
@@ -32,8 +36,13 @@ class Session:
         self.documents = DocumentStore()
         self.encoding = Encoding.UTF16
         self.configuration = Configuration()
+        self.gate = Gate()
+        """What may be read."""
         self.status = StatusBoard(self.editor.tell_status)
         self.flights = Flights(self.status.set_in_flight)
+        self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
+        self.desk = Desk()
+        """What was suggested and what became of it."""
         self.engine = EngineHost(engine_factory, self._model_changed)
         self.accepted = 0
         """Suggestions that the user took."""
@@ -58,11 +67,14 @@ class Session:
     async def configure(self, configuration: Configuration) -> None:
         """Put settings in force, with a new engine when they name another."""
         self.configuration = configuration
-        logging.getLogger("dg_lsp").setLevel(configuration.log_level.upper())
+        self.gate = Gate(self.editor.roots, configuration.privacy)
+        self.desk.forget()
+        logs.set_level(configuration.log_level)
         await self.engine.configure(configuration)
 
     async def close(self) -> None:
         """End every request, then the engine."""
+        self.desk.prefetch.cancel()
         await self.flights.end_all()
         for task in self._background:
             task.cancel()

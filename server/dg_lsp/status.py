@@ -69,6 +69,7 @@ class StatusBoard:
         self._told: Status | None = None
         self._in_flight = 0
         self._note = ""
+        self._note_kind = StatusKind.WARNING
         self.model = ModelStatus(ModelState.CLOSED)
 
     @property
@@ -77,19 +78,19 @@ class StatusBoard:
         state = self.model.state
         busy = self._in_flight > 0 or state in (ModelState.LOADING, ModelState.RESTARTING)
         if self._note and state is ModelState.READY:
-            return Status(busy, StatusKind.WARNING, self._note)
+            return Status(busy, self._note_kind, self._note)
         return Status(busy, _KINDS[state], self.model.message or _MESSAGES[state])
 
     def set_model(self, model: ModelStatus) -> None:
         """The engine changed its state."""
         self.model = model
-        if model.state is ModelState.READY:
+        if model.state is ModelState.READY and self._note_kind is StatusKind.WARNING:
             self._note = ""  # what went wrong was the engine that is no more
         self._tell_changes()
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, kind: StatusKind = StatusKind.WARNING) -> None:
         """Why the last request came to nothing; an empty note takes the last one back."""
-        self._note = message
+        self._note, self._note_kind = message, kind
         self._tell_changes()
 
     def set_in_flight(self, count: int) -> None:

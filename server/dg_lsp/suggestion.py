@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from dg_lsp.brackets import balance_of, cut_where_balanced
+from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
 
 Filter = Callable[[str, "Place"], str]
@@ -25,6 +26,8 @@ class Place(msgspec.Struct, frozen=True):
 
     view: CursorView
     multi_line: bool
+    masked: bool = False
+    """Whether the model saw masks in place of secrets."""
 
     def faults_with(self, text: str) -> int:
         """Brackets without a partner around the cursor once `text` stands there."""
@@ -101,6 +104,11 @@ def without_repeated_lines(text: str, place: Place) -> str:
     return text
 
 
+def without_masks(text: str, place: Place) -> str:
+    """Nothing, when the model copied the mask of a secret."""
+    return "" if place.masked and holds_mask(text) else text
+
+
 def with_balanced_brackets(text: str, place: Place) -> str:
     """Cut before a bracket that would be left without its partner."""
     if place.faults_with(text) <= place.faults_with(""):
@@ -117,6 +125,7 @@ def with_line_endings(text: str, place: Place) -> str:
 
 FILTERS: list[tuple[Filter, str]] = [
     (first_line, "The model proposed nothing for this line."),
+    (without_masks, "The proposal repeats a masked secret."),
     (trimmed, "The model proposed only white space."),
     (without_repeated_rest, "What follows the cursor already says this."),
     (without_repeated_lines, "The next lines already say this."),

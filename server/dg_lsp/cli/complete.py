@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from dg_lsp.cli.allowed import read_allowed
 from dg_lsp.cli.errors import CliError, ExitCode, reported
-from dg_lsp.cli.place import offset_of, parse_position, read_text
+from dg_lsp.cli.place import offset_of, parse_position
 
 if TYPE_CHECKING:
     from dg_lsp.completion import Completion, Source
@@ -62,7 +63,7 @@ def complete(
 
 def _complete(place: str, as_json: bool, model: str | None, ask: Ask) -> None:
     position = parse_position(place)
-    text = read_text(position.path)
+    text = read_allowed(position.path)
     offset = offset_of(text, position)
     if ask.watch and as_json:
         raise CliError("--watch and --json exclude each other; choose one.")

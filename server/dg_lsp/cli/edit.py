@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dg_lsp.cli.allowed import read_allowed
 from dg_lsp.cli.complete import Deadline, Model, Threads
 from dg_lsp.cli.errors import CliError, ExitCode, reported
-from dg_lsp.cli.place import LineRange, check_lines, parse_lines, read_text, replace_lines
+from dg_lsp.cli.place import LineRange, check_lines, parse_lines, replace_lines
 
 if TYPE_CHECKING:
     from dg_lsp.completion import Edit, Source
@@ -39,7 +40,7 @@ def _edit(
     deadline_ms: int | None,
 ) -> None:
     lines = parse_lines(place)
-    text = read_text(lines.path)
+    text = read_allowed(lines.path)
     check_lines(text, lines)
     if not instruction.strip():
         raise CliError("The instruction is empty; say what to change.")
@@ -53,7 +54,8 @@ def _edit(
     source = Source(str(lines.path), language_of(str(lines.path)), text)
     answer, ms = asyncio.run(_ask(folder, source, lines, instruction, threads, deadline_ms))
     if answer.done is DoneKind.ERROR:
-        raise CliError(answer.reason, ExitCode.ENGINE_FAILED)
+        code = ExitCode.BAD_INPUT if answer.bad_input else ExitCode.ENGINE_FAILED
+        raise CliError(answer.reason, code)
     changed = replace_lines(text, lines, answer.new_text)
     diff = show.unified_diff(str(lines.path), text, changed)
     if as_json:

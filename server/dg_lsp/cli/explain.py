@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dg_lsp.cli.allowed import read_allowed
 from dg_lsp.cli.complete import Model, MultiLine
 from dg_lsp.cli.errors import reported
-from dg_lsp.cli.place import offset_of, parse_position, read_text
+from dg_lsp.cli.place import offset_of, parse_position
 
 if TYPE_CHECKING:
     from dg_engine.job import CanvasJob
@@ -34,7 +35,7 @@ def explain(
     """
     with reported():
         position = parse_position(place)
-        text = read_text(position.path)
+        text = read_allowed(position.path)
         offset = offset_of(text, position)
 
         from dg_lsp.cli import session, show

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dg_lsp.cli import complete, doctor, edit, explain, model
+from dg_lsp.cli import bench, complete, doctor, edit, explain, model
 from dg_lsp.cli.errors import EXIT_CODES_HELP, CliError, ExitCode, reported
 
 _LAST_PORT = 65535
@@ -66,6 +66,7 @@ def start(
 
 for command in (complete.complete, edit.edit, explain.explain, doctor.doctor):
     app.command(epilog=EXIT_CODES_HELP)(command)
+app.add_typer(bench.app, name="bench")
 app.add_typer(model.app, name="model")
 
 

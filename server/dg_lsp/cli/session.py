@@ -63,7 +63,8 @@ async def open_session(folder: Path, *, threads: int | None = None) -> AsyncGene
             await client.start()
             info = await client.info()
         start_ms = (time.perf_counter() - started) * 1000
-        yield Session(Completer(client, tokenizer, prompt_format), info, start_ms)
+        settings = prompt_format.settings.within(info.canvas_length)
+        yield Session(Completer(client, tokenizer, prompt_format, settings), info, start_ms)
     except EngineError as error:
         raise CliError(str(error), ExitCode.ENGINE_FAILED) from None
     finally:
@@ -96,6 +97,7 @@ def idle_completer(folder: Path) -> Completer:
     """A completer whose engine never starts: good for `explain` alone; raises CliError."""
     from dg_engine.client import EngineClient
     from dg_engine.engine import EngineError
+    from dg_engine.model_config import read_config
     from dg_engine.tokenizer import Tokenizer
 
     from dg_lsp.completion import Completer
@@ -103,6 +105,8 @@ def idle_completer(folder: Path) -> Completer:
 
     try:
         tokenizer = Tokenizer(folder)
-        return Completer(EngineClient(folder), tokenizer, prompt_format_for(tokenizer, folder))
+        prompt_format = prompt_format_for(tokenizer, folder)
+        settings = prompt_format.settings.within(read_config(folder).canvas_length)
+        return Completer(EngineClient(folder), tokenizer, prompt_format, settings)
     except EngineError as error:
         raise CliError(str(error)) from None

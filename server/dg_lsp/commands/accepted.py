@@ -15,14 +15,17 @@ class Arguments(msgspec.Struct, frozen=True):
 
     uri: str
     version: int
+    offer: int = 0
+    """Its number in this session, 0 when the client does not say."""
 
 
-def signal(uri: str, version: int) -> types.Command:
+def signal(uri: str, version: int, offer: int) -> types.Command:
     """The command that an item carries."""
-    arguments = msgspec.to_builtins(Arguments(uri, version))
+    arguments = msgspec.to_builtins(Arguments(uri, version, offer))
     return types.Command(title="Suggestion accepted", command=NAME, arguments=[arguments])
 
 
 async def run(session: Session, arguments: Arguments) -> None:
     """Count it."""
     session.accepted += 1
+    session.desk.shelf.taken(arguments.offer)

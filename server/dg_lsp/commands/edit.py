@@ -1,17 +1,26 @@
-"""dg.edit: change the selected lines as told, by one versioned edit."""
+"""dg.edit: change the selected lines as told, at once or after a preview."""
 
 from __future__ import annotations
 
-import msgspec
-from dg_engine.engine import EngineError
+import asyncio
+from typing import NamedTuple
 
-from dg_lsp.commands.result import Result, refused, replace
+import msgspec
+from dg_engine.job import DoneKind
+
+from dg_lsp.commands.result import Replacement, Result, opened, refused, replace, worked_on
+from dg_lsp.completion import Completer, Edit, EditRequest
+from dg_lsp.documents import Document
+from dg_lsp.flights import Flight
 from dg_lsp.lines import body_of
 from dg_lsp.positions import Range
+from dg_lsp.previews import Pending
+from dg_lsp.results import OnEditDraft
 from dg_lsp.session import Session
 from dg_lsp.uris import shown_path
 
 NAME = "dg.edit"
+LABEL = "Edit with instruction"
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -22,41 +31,117 @@ class Arguments(msgspec.Struct, frozen=True):
     instruction: str = ""
     version: int | None = None
     """The version that the range was taken from; another one is refused."""
+    preview: bool = False
+    """Whether drafts are shown by `dg/editPreview`, and nothing applied before dg.acceptEdit."""
 
 
-async def run(session: Session, arguments: Arguments) -> object:
-    """Edit; the answer says whether the edit was applied and why not."""
-    document = session.documents.get(arguments.uri)
-    if document is None:
-        return refused("The document is not open.")
-    if arguments.version is not None and arguments.version != document.version:
-        return refused("The document changed since the lines were chosen; choose them again.")
+class Asked(NamedTuple):
+    """An edit of the version that the client had when it asked."""
+
+    document: Document
+    request: EditRequest
+    pending: Pending | None
+    """What follows the lines from now on, for an edit that is shown first."""
+
+
+def on_receipt(session: Session, arguments: Arguments) -> Asked | str:
+    """The edit that is asked for, or why it is none; what is typed from now on comes behind it."""
+    stale = "The document changed since the lines were chosen; choose them again."
+    document = opened(session, arguments.uri, arguments.version, stale)
+    if isinstance(document, str):
+        return document
     if not arguments.instruction.strip():
-        return refused("The instruction is empty; say what to change.")
+        return "The instruction is empty; say what to change."
+    asked = _request_of(session, document, arguments)
+    pending = None
+    if arguments.preview:
+        chosen = document.lines.between(asked.first, asked.last + 1)
+        old = "".join(chosen[:-1]) + body_of(chosen[-1])
+        pending = session.previews.prepare(document, asked.first, asked.last, old)
+    return Asked(document, asked, pending)
+
+
+async def run(session: Session, asked: Asked | str) -> object:
+    """Edit; the answer says whether the edit was applied and why not."""
+    if isinstance(asked, str):
+        return refused(asked)
+    document, request, pending = asked
+    if pending is None:
+        return msgspec.to_builtins(await _applied(session, document, request))
+    return msgspec.to_builtins(await _previewed(session, document, request, pending))
+
+
+async def _applied(session: Session, document: Document, asked: EditRequest) -> Result:
+    async def work(completer: Completer) -> Result:
+        edit = await _edited(session, completer, asked)
+        end = len(body_of(document.lines[asked.last]))
+        new = Replacement(asked.first, 0, asked.last, end, edit.new_text)
+        reason = edit.reason or await replace(session, document, [new], LABEL)
+        return _result(edit, reason)
+
+    return await worked_on(session, document, work)
+
+
+async def _previewed(
+    session: Session, document: Document, asked: EditRequest, pending: Pending
+) -> Result:
+    """Stream an edit; however it ends, its last notification says so."""
+    previews = session.previews
+    if reason := previews.begin(pending):
+        return Result(applied=False, reason=reason)
+
+    def started(flight: Flight) -> None:
+        pending.flight = flight
+
+    async def work(completer: Completer) -> Result:
+        edit = await _edited(session, completer, asked, lambda new: previews.show(pending, new))
+        pending.flight = None  # from here on an end of the edit is none of the request
+        if edit.reason:
+            previews.end(pending, edit.reason, edit.done)
+        else:
+            previews.finish(pending, edit.new_text, edit.done)
+        return _result(edit, edit.reason)
+
+    reason, done = "The edit failed; see the log.", DoneKind.ERROR
+    try:
+        result = await worked_on(session, document, work, started)
+        reason = result.reason
+    except asyncio.CancelledError:
+        reason, done = "The request was cancelled.", DoneKind.CANCELLED
+        raise
+    finally:
+        pending.flight = None
+        if reason:
+            previews.end(pending, reason, done)
+    return msgspec.structs.replace(
+        result, applied=False, id=pending.preview.id, pending=pending.is_ready
+    )
+
+
+async def _edited(
+    session: Session,
+    completer: Completer,
+    asked: EditRequest,
+    on_draft: OnEditDraft | None = None,
+) -> Edit:
+    limit = session.configuration.edit_deadline_ms
+    return await completer.edit_lines(asked, on_draft=on_draft, deadline_ms=limit)
+
+
+def _request_of(session: Session, document: Document, arguments: Arguments) -> EditRequest:
     places = (arguments.range.start, arguments.range.end)
     (first, _), (last, end) = sorted(document.place(p, session.encoding) for p in places)
     if end == 0 and last > first:
         last -= 1  # a selection of whole lines ends before the first character of the next
-    with session.flights.begin():
-        try:
-            completer = await session.completer(session.configuration.edit_deadline_ms)
-        except EngineError as error:
-            return refused(str(error))
-        edit = await completer.edit_lines(
-            document.lines,
-            first + 1,
-            last + 1,
-            arguments.instruction,
-            path=shown_path(document.uri, session.editor.roots),
-            language=document.language,
-            deadline_ms=session.configuration.edit_deadline_ms,
-        )
-        reason = edit.reason or await replace(
-            session,
-            document,
-            document.position(first, 0, session.encoding),
-            document.position(last, len(body_of(document.lines[last])), session.encoding),
-            edit.new_text,
-            "Edit with instruction",
-        )
-    return msgspec.to_builtins(Result(not reason, reason, edit.steps, edit.forwards, edit.ms))
+    return EditRequest(
+        lines=document.lines,
+        first=first,
+        last=last,
+        instruction=arguments.instruction,
+        path=shown_path(document.uri, session.editor.roots),
+        language=document.language,
+    )
+
+
+def _result(edit: Edit, reason: str) -> Result:
+    return Result(not reason, reason, edit.steps, edit.forwards, edit.ms)

@@ -18,6 +18,8 @@ from dg_lsp.methods import (
     did_change_configuration,
     did_close,
     did_open,
+    did_partially_accept_completion,
+    did_show_completion,
     execute_command,
     exit,
     initialize,
@@ -29,12 +31,16 @@ from dg_lsp.session import Session
 
 
 class Method(NamedTuple):
-    """A method, its handler, the type of its parameters where it is ours, and its options."""
+    """A method, its handler, the type of its parameters where it is ours, and its options.
+
+    What `on_receipt` makes of the parameters is handled; it runs before the next message is read.
+    """
 
     name: str
     handle: Callable[[Session, Any], object]
     params: type[msgspec.Struct] | None = None
     options: object | None = None
+    on_receipt: Callable[[Session, Any], object] | None = None
 
 
 METHODS = [
@@ -51,6 +57,13 @@ METHODS = [
         inline_completion.Params,
         # Without options pygls does not advertise the method.
         types.InlineCompletionOptions(),
+        inline_completion.on_receipt,
+    ),
+    Method(did_show_completion.NAME, did_show_completion.handle, did_show_completion.Params),
+    Method(
+        did_partially_accept_completion.NAME,
+        did_partially_accept_completion.handle,
+        did_partially_accept_completion.Params,
     ),
     Method(
         types.TEXT_DOCUMENT_CODE_ACTION,
@@ -58,7 +71,12 @@ METHODS = [
         code_action.Params,
         types.CodeActionOptions(code_action_kinds=code_action.KINDS),
     ),
-    Method(types.WORKSPACE_EXECUTE_COMMAND, execute_command.handle, execute_command.Params),
+    Method(
+        types.WORKSPACE_EXECUTE_COMMAND,
+        execute_command.handle,
+        execute_command.Params,
+        on_receipt=execute_command.on_receipt,
+    ),
     Method(
         types.WORKSPACE_DID_CHANGE_CONFIGURATION,
         did_change_configuration.handle,

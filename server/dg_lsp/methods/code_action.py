@@ -1,11 +1,17 @@
-"""textDocument/codeAction: "Edit with instruction…" and "Complete the block"."""
+"""textDocument/codeAction: what can be done at a range; nothing is done before the user chooses."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from lsprotocol import types
 
-from dg_lsp.commands import complete_block, edit
+from dg_lsp.commands import complete_block, edit, fill_holes, write_docstring
+from dg_lsp.docstrings import gap_at
+from dg_lsp.documents import Document
+from dg_lsp.marks import marks_in
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.positions import Range
 from dg_lsp.prompts.view import view_at
@@ -13,11 +19,28 @@ from dg_lsp.scope import opens_block
 from dg_lsp.session import Session
 
 KINDS = [types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix]
+_REWRITE, _FIX = KINDS
+MOST_DIAGNOSTICS = 5
+"""Diagnostics of one range that get an action each."""
+_TITLE_CHARS = 60
+_INSTRUCTION_CHARS = 500
+
+
+class Diagnostic(msgspec.Struct, frozen=True, rename="camel"):
+    """What we read of a Diagnostic, and what goes back with its action."""
+
+    range: Range
+    message: str
+    severity: int | None = None
+    code: int | str | None = None
+    source: str | None = None
+    data: Any = None
 
 
 class Context(msgspec.Struct, frozen=True):
     """CodeActionContext."""
 
+    diagnostics: list[Diagnostic] = []
     only: list[str] | None = None
 
 
@@ -32,33 +55,42 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 async def handle(session: Session, params: Params) -> list[types.CodeAction]:
     """Offer what can be done at the range; the actions carry the version that they are for."""
     document = session.documents.get(params.text_document.uri)
-    if document is None:
+    if document is None or not session.gate.may_complete(document.uri).allowed:
         return []
-    actions: list[types.CodeAction] = []
+    only = params.context.only
+    return [
+        action
+        for action in _actions(session, document, params)
+        if action.kind is None or _wanted(only, action.kind)
+    ]
+
+
+def _actions(session: Session, document: Document, params: Params) -> Iterator[types.CodeAction]:
+    uri, version, chosen = document.uri, document.version, params.range
     # The client asks for the instruction and adds it; it knows how to ask, the server does not.
-    edit_arguments = edit.Arguments(document.uri, params.range, "", document.version)
-    if _wanted(params.context.only, types.CodeActionKind.RefactorRewrite):
-        actions.append(
-            _action(
-                "Edit with instruction…",
-                types.CodeActionKind.RefactorRewrite,
-                edit.NAME,
-                edit_arguments,
-            )
-        )
-    line, column = document.place(params.range.start, session.encoding)
+    wish = edit.Arguments(uri, chosen, "", version)
+    yield _action("Edit with instruction…", _REWRITE, edit.NAME, wish)
+    diagnostics = [d for d in params.context.diagnostics if d.message.strip()][:MOST_DIAGNOSTICS]
+    for diagnostic in diagnostics:
+        message = " ".join(diagnostic.message.split())
+        fix = edit.Arguments(uri, diagnostic.range, message[:_INSTRUCTION_CHARS], version)
+        named = f": {_shortened(message)}" if len(diagnostics) > 1 else ""
+        action = _action(f"Fix this diagnostic{named}", _FIX, edit.NAME, fix)
+        action.diagnostics = [_told(diagnostic)]
+        yield action
+    places = (chosen.start, chosen.end)
+    (line, column), (last, _) = sorted(document.place(p, session.encoding) for p in places)
+    empty = chosen.start == chosen.end
+    if marks_in(document.lines, line, last):
+        holes = fill_holes.Arguments(uri, version, None if empty else chosen)
+        yield _action("Fill the holes", _FIX, fill_holes.NAME, holes)
+    if gap_at(document.lines, line, document.language) is not None:
+        docstring = write_docstring.Arguments(uri, chosen.start, version)
+        yield _action("Write the docstring", _REWRITE, write_docstring.NAME, docstring)
     view = view_at(document.lines, line, column, path="", language=document.language)
-    empty = params.range.start == params.range.end
-    if empty and opens_block(view) and _wanted(params.context.only, types.CodeActionKind.QuickFix):
-        actions.append(
-            _action(
-                "Complete the block",
-                types.CodeActionKind.QuickFix,
-                complete_block.NAME,
-                complete_block.Arguments(document.uri, params.range.start, document.version),
-            )
-        )
-    return actions
+    if empty and opens_block(view):
+        block = complete_block.Arguments(uri, chosen.start, version)
+        yield _action("Complete the block", _FIX, complete_block.NAME, block)
 
 
 def _action(
@@ -68,8 +100,30 @@ def _action(
     return types.CodeAction(title=title, kind=kind, command=call)
 
 
-def _wanted(only: list[str] | None, kind: types.CodeActionKind) -> bool:
+def _told(diagnostic: Diagnostic) -> types.Diagnostic:
+    """The diagnostic as the client sent it, so that it finds its own again."""
+    start, end = diagnostic.range.start, diagnostic.range.end
+    severity = diagnostic.severity
+    return types.Diagnostic(
+        range=types.Range(
+            start=types.Position(line=start.line, character=start.character),
+            end=types.Position(line=end.line, character=end.character),
+        ),
+        message=diagnostic.message,
+        severity=types.DiagnosticSeverity(severity) if severity in range(1, 5) else None,
+        code=diagnostic.code,
+        source=diagnostic.source,
+        data=diagnostic.data,
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TITLE_CHARS else text[: _TITLE_CHARS - 1] + "…"
+
+
+def _wanted(only: list[str] | None, kind: types.CodeActionKind | str) -> bool:
     """Whether a client that filters kinds asks for this one or one that contains it."""
+    name = kind.value if isinstance(kind, types.CodeActionKind) else kind
     return only is None or any(
-        kind.value == wanted or kind.value.startswith(wanted + ".") for wanted in only if wanted
+        name == wanted or name.startswith(wanted + ".") for wanted in only if wanted
     )

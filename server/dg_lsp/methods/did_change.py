@@ -26,11 +26,12 @@ def handle(session: Session, params: Params) -> None:
     if document is None:
         logger.warning("A document was changed that is not open.")
         return
-    version = params.text_document.version
-    session.documents.put(
-        document.changed(
-            params.content_changes,
-            document.version + 1 if version is None else version,
-            session.encoding,
-        )
-    )
+    opened, version = document, params.text_document.version
+    version = document.version + 1 if version is None else version
+    for change in params.content_changes:
+        before, document = document, document.changed([change], version, session.encoding)
+        session.previews.follow(before, change, document)
+    document = msgspec.structs.replace(document, version=version)
+    session.documents.put(document)
+    session.desk.changed(opened, document)
+    session.previews.moved(document)

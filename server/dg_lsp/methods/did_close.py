@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dg_lsp.methods.text import DocumentId
+from dg_lsp.previews import CLOSED
 from dg_lsp.session import Session
+from dg_lsp.uris import normalised
 
 
 class Params(msgspec.Struct, frozen=True, rename="camel"):
@@ -15,5 +17,9 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def handle(session: Session, params: Params) -> None:
-    """Forget the document; answers still in flight for it come back empty."""
-    session.documents.remove(params.text_document.uri)
+    """Forget the document; answers still in flight for it come back empty, edits end."""
+    uri = params.text_document.uri
+    session.documents.remove(uri)
+    session.desk.closed(uri)
+    session.previews.close(uri)
+    session.flights.end_document(normalised(uri), CLOSED)

@@ -26,4 +26,6 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 def handle(session: Session, params: Params) -> None:
     """Take the document in. Not asynchronous: a request that follows must see it."""
     opened = params.text_document
+    session.desk.closed(opened.uri)
+    session.previews.close(opened.uri)  # of a document that was open already
     session.documents.put(Document.of(opened.uri, opened.version, opened.language_id, opened.text))

@@ -8,21 +8,50 @@ from typing import Any, NamedTuple
 import msgspec
 from pygls.exceptions import JsonRpcInvalidParams
 
-from dg_lsp.commands import accepted, complete_block, edit, status
+from dg_lsp.commands import (
+    accept_edit,
+    accepted,
+    complete_block,
+    discard_edit,
+    edit,
+    fill_holes,
+    status,
+    write_docstring,
+)
 from dg_lsp.session import Session
 
 
 class Command(NamedTuple):
-    """A command takes one argument, an object of this type."""
+    """A command takes one argument, an object of this type.
+
+    What `on_receipt` makes of it is run; it sees the documents as the client saw them.
+    """
 
     arguments: type[msgspec.Struct]
     run: Callable[[Session, Any], Awaitable[object]]
+    on_receipt: Callable[[Session, Any], object] = lambda session, arguments: arguments
+
+
+class Call(NamedTuple):
+    """A command and what it is run with."""
+
+    command: Command
+    given: object
 
 
 COMMANDS = {
     module.NAME: Command(module.Arguments, module.run)
-    for module in (accepted, complete_block, edit, status)
+    for module in (
+        accept_edit,
+        accepted,
+        complete_block,
+        discard_edit,
+        fill_holes,
+        status,
+        write_docstring,
+    )
 }
+COMMANDS[edit.NAME] = Command(edit.Arguments, edit.run, edit.on_receipt)
 
 
 class Params(msgspec.Struct, frozen=True):
@@ -32,8 +61,8 @@ class Params(msgspec.Struct, frozen=True):
     arguments: list[msgspec.Raw] = []
 
 
-async def handle(session: Session, params: Params) -> object:
-    """Run the command; an unknown one or wrong arguments are errors of the request."""
+def on_receipt(session: Session, params: Params) -> Call:
+    """Which command to run; an unknown one or wrong arguments are errors of the request."""
     command = COMMANDS.get(params.command)
     if command is None:
         known = ", ".join(sorted(COMMANDS))
@@ -45,4 +74,9 @@ async def handle(session: Session, params: Params) -> object:
         raise JsonRpcInvalidParams(
             f"The argument of {params.command} is malformed: {error}."
         ) from error
-    return await command.run(session, arguments)
+    return Call(command, command.on_receipt(session, arguments))
+
+
+async def handle(session: Session, call: Call) -> object:
+    """Run the command."""
+    return await call.command.run(session, call.given)

@@ -11,17 +11,15 @@ from lsprotocol import types
 
 from dg_lsp.commands import accepted
 from dg_lsp.completion import Completion
-from dg_lsp.documents import Document, typed_between
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.positions import Position
-from dg_lsp.prompts.view import view_at
 from dg_lsp.session import Session
+from dg_lsp.shown.desk import Request, Served
+from dg_lsp.status import StatusKind
 from dg_lsp.uris import normalised, shown_path
 
 INVOKED = 1
 """The user asked; any other kind (clients send 0 or 2) means typing."""
-CHOICES = 3
-"""How many texts an invoked request offers, where the model has that many."""
 
 
 class Context(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,72 +36,78 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
     context: Context = Context()
 
 
-async def handle(session: Session, params: Params) -> types.InlineCompletionList:
-    """Suggest text for the newest version of the document; an empty list when there is none."""
-    uri = params.text_document.uri
-    document = session.documents.get(uri)
+def on_receipt(session: Session, params: Params) -> Request | None:
+    """The cursor in the version that it was sent for; None without such a version.
+
+    What is typed right behind the request may be read before the request is handled.
+    """
+    document = session.documents.get(params.text_document.uri)
     stated = params.text_document.version
     if document is None or (stated is not None and stated != document.version):
+        return None
+    line, column = document.place(params.position, session.encoding)
+    path = shown_path(document.uri, session.editor.roots)
+    return Request(document, line, column, path, params.context.trigger_kind == INVOKED)
+
+
+async def handle(session: Session, request: Request | None) -> types.InlineCompletionList:
+    """Suggest text for the newest version of the document; an empty list when there is none."""
+    if request is None:
+        return _nothing()
+    uri = request.document.uri
+    decision = session.gate.may_complete(uri)
+    if not decision.allowed:
+        session.status.note(decision.reason, StatusKind.INACTIVE)
         return _nothing()
     with session.flights.begin(normalised(uri)) as flight:
+        newest = session.documents.get(uri)
+        now = None if newest is None else request.in_version(newest)
         try:
-            return await _suggest(session, params, document)
+            served = None if now is None else await _suggest(session, now)
         except asyncio.CancelledError:
             if flight.superseded:
                 return _nothing()
             raise
+    return _nothing() if served is None else _items(session, served)
 
 
-async def _suggest(
-    session: Session, params: Params, document: Document
-) -> types.InlineCompletionList:
+async def _suggest(session: Session, request: Request) -> Served | None:
+    """What fits of what was shown, else what the engine says."""
+    desk, configuration = session.desk, session.configuration
+    if (served := desk.fitting(request)) is not None:
+        return served
     loop = asyncio.get_running_loop()
-    invoked = params.context.trigger_kind == INVOKED
-    configuration = session.configuration
-    limit = configuration.invoked_deadline_ms if invoked else configuration.automatic_deadline_ms
+    automatic, invoked = configuration.automatic_deadline_ms, configuration.invoked_deadline_ms
+    limit = invoked if request.invoked else automatic
     started = loop.time()
     try:
         completer = await session.completer(limit)
     except EngineError:
-        return _nothing()  # the status says that the model is loading, or why it does not
-    line, column = document.place(params.position, session.encoding)
-    completion = await completer.complete_at(
-        view_at(
-            document.lines,
-            line,
-            column,
-            path=shown_path(document.uri, session.editor.roots),
-            language=document.language,
-        ),
-        deadline_ms=max(1, limit - round((loop.time() - started) * 1e3)),
-        alternatives=CHOICES if invoked else 1,
-    )
+        return None  # the status says that the model is loading, or why it does not
+    if (served := desk.fitting(request, completer)) is not None:
+        return served
+    deadline = max(1, limit - round((loop.time() - started) * 1e3))
+    completion = await desk.ask(completer, request, deadline)
     session.status.note(_note(completion))
-    return _items(session, document, line, column, completion)
+    newest = session.documents.get(request.document.uri)
+    served = None if newest is None else desk.offered(request, newest, completion)
+    if served is not None and configuration.prefetch:
+        desk.prepare(completer, served, request, automatic)
+    return served
 
 
-def _items(
-    session: Session, asked: Document, line: int, column: int, completion: Completion
-) -> types.InlineCompletionList:
-    """The texts as items for the newest version, which may be newer than the one asked for."""
-    newest = session.documents.get(asked.uri)
-    if newest is None:
-        return _nothing()
-    typed = "" if newest is asked else typed_between(asked, newest, line, column)
-    if typed is None:
-        return _nothing()
-    cursor = newest.position(line, column + len(typed), session.encoding)
+def _items(session: Session, served: Served) -> types.InlineCompletionList:
+    document = served.document
+    cursor = document.position(served.line, served.column, session.encoding)
     place = types.Position(line=cursor.line, character=cursor.character)
-    texts = [completion.insert, *completion.alternatives]
     return types.InlineCompletionList(
         items=[
             types.InlineCompletionItem(
-                insert_text=text[len(typed) :],
+                insert_text=text,
                 range=types.Range(start=place, end=place),
-                command=accepted.signal(newest.uri, newest.version),
+                command=accepted.signal(document.uri, document.version, served.offer),
             )
-            for text in texts
-            if text.startswith(typed) and len(text) > len(typed)
+            for text in served.texts
         ]
     )
 

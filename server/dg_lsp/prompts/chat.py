@@ -49,6 +49,8 @@ class Chat:
             causal_candidate=False,
         ),
         edit=HoleSettings(canvas=256, widths=[], max_steps=16, causal_candidate=False),
+        # The fence that closes an answer is no end token, so the lines keep their length.
+        edit_slack=[0],
     )
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -42,7 +42,7 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """
 
     budget: Budget = Budget(prompt=448, suffix=128)
-    line: HoleSettings = HoleSettings(canvas=32, widths=[1, 2, 3, 4, 6, 8, 11, 16], max_steps=4)
+    line: HoleSettings = HoleSettings(canvas=32, widths=[2, 4, 8, 16], max_steps=2)
     """The rest of the line at the cursor."""
     block: HoleSettings = HoleSettings(canvas=64, widths=[8, 16, 24, 32, 48], max_steps=8)
     """Several lines, where a block has just been opened or when asked for."""
@@ -52,6 +52,12 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Steps for which the old tokens of an edit are kept, so that the canvas leans on them."""
     edit_pins: int = 32
     """Tokens after the selection that are pinned behind it."""
+    edit_slack: list[int] = msgspec.field(default_factory=lambda: [0])
+    """Open positions behind the old tokens of an edit, raced; with 0 their number cannot change."""
+    edit_tokens: int = 4096
+    """Tokens that one edit may change at most; more than a canvas is solved window by window."""
+    mark_widths: list[int] = msgspec.field(default_factory=lambda: [2, 4, 8])
+    """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
     judge_pins: int = 4
     """Pinned tokens that the causal judge reads behind each candidate, where no end token does."""
     seed: int | None = 0

@@ -1,0 +1,1 @@
+"""Recorded typing sessions and how they were made."""

@@ -1,0 +1,1 @@
+"""Benches that run from an installed package: recorded typing against the server, and holes."""

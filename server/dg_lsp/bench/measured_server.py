@@ -1,0 +1,127 @@
+"""The real server over standard streams, telling what an editor does not see.
+
+`python -m dg_lsp.bench.measured_server`. Notifications `bench/job` tell of each canvas job when
+it ends and `bench/completion` of each completion; the request `bench/lag` says how late the event
+loop was since it was asked last. Times are of `time.perf_counter`, which processes of one machine
+share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+from dg_engine.engine import Engine
+from dg_engine.job import CanvasJob, EngineInfo, Frame, Priority
+
+from dg_lsp.bench.records import COMPLETION, JOB, LAG, CompletionRecord, JobRecord, LagRecord
+from dg_lsp.completion import Completer
+from dg_lsp.configuration import Configuration
+from dg_lsp.engine_host import Backend, EngineFactory, child_process
+from dg_lsp.language_server import Server
+from dg_lsp.prompts.view import CursorView
+from dg_lsp.results import Completion
+from dg_lsp.server import create_server, run_stdio
+from dg_lsp.status import StatusListener
+
+LEFT = "left"
+"""How a job ended whose reader went away."""
+TICK_SECONDS = 0.005
+
+
+class CountedEngine:
+    """An engine whose jobs are told of."""
+
+    def __init__(self, engine: Engine, tell: Callable[[JobRecord], None]) -> None:
+        self._engine = engine
+        self._tell = tell
+
+    async def submit(self, job: CanvasJob) -> AsyncIterator[Frame]:
+        """As the engine's, and tell when it ends."""
+        started = time.perf_counter()
+        done, forwards = LEFT, 0
+        try:
+            async for frame in self._engine.submit(job):
+                forwards = max(forwards, frame.forwards)
+                if frame.done is not None:
+                    done = frame.done.kind.value
+                yield frame
+        finally:
+            ahead = job.priority is Priority.PREFETCH
+            self._tell(JobRecord(started, time.perf_counter(), done, forwards, ahead))
+
+    async def cancel(self, job_id: str) -> None:
+        """As the engine's."""
+        await self._engine.cancel(job_id)
+
+    async def info(self) -> EngineInfo:
+        """As the engine's."""
+        return await self._engine.info()
+
+    async def close(self) -> None:
+        """As the engine's."""
+        await self._engine.close()
+
+
+class LagMeter:
+    """Measures the event loop from inside, from the first time that it is asked."""
+
+    def __init__(self) -> None:
+        self._late: list[float] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self) -> LagRecord:
+        """What was measured since the last time."""
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+        late, self._late = self._late, []
+        return LagRecord([round(ms, 2) for ms in late])
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + TICK_SECONDS
+            await asyncio.sleep(TICK_SECONDS)
+            self._late.append(max(0.0, (loop.time() - due) * 1e3))
+
+
+def measured(factory: EngineFactory = child_process) -> Server:
+    """A server that tells of its work."""
+
+    async def counted(configuration: Configuration, listener: StatusListener) -> Backend:
+        backend = await factory(configuration, listener)
+        engine = CountedEngine(backend.engine, lambda record: tell(JOB, record))
+        return msgspec.structs.replace(backend, engine=engine)
+
+    server = create_server(counted)
+    meter = LagMeter()
+
+    def tell(method: str, record: msgspec.Struct) -> None:
+        server.wire.notify(method, msgspec.to_builtins(record))
+
+    def report_lag(params: Any) -> object:
+        return msgspec.to_builtins(meter.take())
+
+    server.feature(LAG)(report_lag)
+    _tell_completions(lambda record: tell(COMPLETION, record))
+    return server
+
+
+def _tell_completions(tell: Callable[[CompletionRecord], None]) -> None:
+    """Wrap the completer of this process: what it returns goes into suggestions and is gone."""
+    inner = Completer.complete_at
+
+    async def told(self: Completer, view: CursorView, **options: Any) -> Completion:
+        started = time.perf_counter()
+        found = await inner(self, view, **options)
+        tell(CompletionRecord(started, time.perf_counter(), found.reason, found.ms))
+        return found
+
+    Completer.complete_at = told
+
+
+if __name__ == "__main__":
+    run_stdio(measured)

@@ -1,0 +1,1 @@
+"""What may be read and what may be shown to a model: one place for both."""

@@ -1,0 +1,1 @@
+"""What was suggested already: typed through, remembered, refused, continued and prepared."""
