@@ -449,3 +449,18 @@ async def test_a_wrong_setting_is_shown_and_the_others_count(clients: Clients) -
     assert shown["message"] == (
         'The setting "threads" takes a whole number from 1 to 1024, not "two".'
     )
+
+
+async def test_a_client_that_says_initialized_twice_gets_one_engine(clients: Clients) -> None:
+    client = await clients.ready("a + b")
+    client.notify("initialized", {})
+    assert len(await client.complete(*CURSOR)) == 1
+    # Begin and end of one loading, told once.
+    assert len(client.said("$/progress")) == 2
+
+
+async def test_a_cancel_of_what_is_no_id_is_dropped(clients: Clients) -> None:
+    client = await clients.ready("a + b")
+    for wrong in ([1], {"a": 1}, None):
+        client.notify("$/cancelRequest", {"id": wrong})
+    assert len(await client.complete(*CURSOR)) == 1

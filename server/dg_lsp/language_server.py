@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING, cast
 
+from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
@@ -14,7 +15,7 @@ from pygls.protocol import default_converter
 from dg_lsp.engine_host import EngineFactory, child_process
 from dg_lsp.methods import IN_PLACE_OF_BUILTIN, METHODS
 from dg_lsp.methods.execute_command import COMMANDS
-from dg_lsp.protocol import Protocol
+from dg_lsp.protocol import Cancel, Protocol
 from dg_lsp.session import Session
 from dg_lsp.transport import Inbox, Outbox
 
@@ -55,6 +56,7 @@ def create_server(engine_factory: EngineFactory | None = None) -> Server:
         if method.params is not None:
             receive = method.on_receipt and functools.partial(method.on_receipt, server.session)
             server.wire.own(method.name, method.params, receive)
+    server.wire.own(types.CANCEL_REQUEST, Cancel)
     for name in COMMANDS:
         # For the capabilities alone; the method runs them.
         server.command(name)(functools.partial(COMMANDS[name].run, server.session))

@@ -36,6 +36,12 @@ class Envelope(msgspec.Struct):
     params: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class Cancel(msgspec.Struct, frozen=True):
+    """CancelParams; an id of another kind is no request's and is refused as malformed."""
+
+    id: MessageId
+
+
 class _Identified(msgspec.Struct):
     """All that is needed of a message to say that it is wrong."""
 

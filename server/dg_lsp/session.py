@@ -48,11 +48,15 @@ class Session:
         """Suggestions that the user took."""
         self.ended = asyncio.Event()
         """Set when the process should end."""
+        self._opened = False
         self._models: asyncio.Queue[ModelStatus] = asyncio.Queue()
         self._background: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        """Begin the work that the editor's `initialized` allows: load the model."""
+        """Begin the work that the editor's first `initialized` allows: load the model."""
+        if self._opened:
+            return
+        self._opened = True
         self.in_background(self._follow_loading())
         self.engine.start(self.configuration)
 
