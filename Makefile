@@ -38,7 +38,8 @@ check: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m bench.latency.line --out bench/results/latency_line.md
-	@$(BIN)/python -m bench.quality.evaluate --out bench/results/quality.md
+	@$(BIN)/dg-lsp bench quality --threads 2 --methods \
+		"default;known length, 8 steps;causal line alone" > bench/results/quality.md
 
 lock: $(DEV)
 	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)

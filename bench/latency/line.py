@@ -17,16 +17,11 @@ from pathlib import Path
 from dg_engine.client import EngineClient
 from dg_engine.models import find_model
 from dg_engine.tokenizer import Tokenizer
+from dg_lsp.bench.machine import machine
+from dg_lsp.bench.quality import HOLES, read_holes
+from dg_lsp.bench.score import quantile
 from dg_lsp.completion import Completer, Completion, Source
 from dg_lsp.prompts import prompt_format_for
-
-from bench.quality.evaluate import HOLES, machine, read_holes
-
-
-def quantile(values: list[float], share: float) -> float:
-    """The value that `share` of the values do not pass."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))]
 
 
 async def measure(model: str | None, count: int, threads: int) -> tuple[str, list[Completion]]:

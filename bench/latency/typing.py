@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from dg_lsp.bench.machine import machine
+from dg_lsp.bench.methods import Hole
+from dg_lsp.bench.quality import HOLES, read_holes
 
 from bench.latency.line import quantile
-from bench.quality.evaluate import HOLES, machine, read_holes
-from bench.quality.methods import Hole
 
 SERVER = "bench.latency.typing_server"
 URI = "file:///project/{}.py"

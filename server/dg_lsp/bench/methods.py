@@ -137,8 +137,8 @@ METHODS: dict[str, Method] = {
     "4 widths, 4 steps": raced([2, 4, 8, 16], 4),
     "4 widths, 2 steps": raced([2, 4, 8, 16], 2),
     "1 width of 16, 4 steps": raced([16], 4),
-    "4 widths, 4 steps, unless sure (-0.1)": raced([2, 4, 8, 16], 4, causal_sure=-0.1),
-    "4 widths, 4 steps, unless sure (-0.3)": raced([2, 4, 8, 16], 4, causal_sure=-0.3),
-    "8 widths, 4 steps, unless sure (-0.3)": raced(EIGHT, 4, causal_sure=-0.3),
-    "8 widths, 4 steps, unless sure (-0.6)": raced(EIGHT, 4, causal_sure=-0.6),
+    "4 widths, 2 steps, unless sure (-0.1)": raced([2, 4, 8, 16], 2, causal_sure=-0.1),
+    "4 widths, 2 steps, unless sure (-0.2)": raced([2, 4, 8, 16], 2, causal_sure=-0.2),
+    "4 widths, 2 steps, unless sure (-0.4)": raced([2, 4, 8, 16], 2, causal_sure=-0.4),
+    "4 widths, 1 step": raced([2, 4, 8, 16], 1),
 }

@@ -138,16 +138,20 @@ def summary(results: Results) -> dict[str, object]:
 def markdown(results: Results) -> str:
     """The figures as a table, one row per method."""
     lines = [
-        "| method | exact | parses | similarity | repeats suffix | forwards | ms p50 | ms p90 |",
-        "|---|---|---|---|---|---|---|---|",
+        "| method | exact | line | rest | parses | similarity | repeats suffix | steps "
+        "| forwards | ms p50 | ms p90 |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, outcomes in results.items():
         ms = [o.ms for o in outcomes]
         lines.append(
             f"| {name} | {_share(o.exact for o in outcomes):.1%} "
+            f"| {_share(o.exact for o in outcomes if o.kind == 'line'):.1%} "
+            f"| {_share(o.exact for o in outcomes if o.kind == 'rest'):.1%} "
             f"| {_share(o.parses for o in outcomes):.1%} "
             f"| {_mean(o.similarity for o in outcomes):.3f} "
             f"| {_share(o.repeats_suffix for o in outcomes):.1%} "
+            f"| {_mean(o.steps for o in outcomes):.1f} "
             f"| {_mean(o.forwards for o in outcomes):.1f} "
             f"| {quantile(ms, 0.5):.0f} | {quantile(ms, 0.9):.0f} |"
         )

@@ -117,6 +117,7 @@ def quality(
     with reported():
         from dg_engine.engine import EngineError
 
+        from dg_lsp.bench.machine import machine
         from dg_lsp.bench.methods import METHODS
         from dg_lsp.bench.quality import HOLES, evaluate, markdown, read_holes, summary
         from dg_lsp.cli.session import usable_model
@@ -143,7 +144,8 @@ def quality(
         if as_json:
             typer.echo(json.dumps({"model": folder.name, "methods": summary(results)}))
         else:
-            typer.echo(f"{len(cases)} holes, model {folder.name}.\n\n{markdown(results)}")
+            where = f"engine on {threads or 'its own choice of'} threads; {machine()}"
+            typer.echo(f"{len(cases)} holes, model {folder.name}, {where}.\n\n{markdown(results)}")
 
 
 def _settings(changes: list[str]) -> dict[str, Any]:
