@@ -1,0 +1,54 @@
+// The settings: ours, and the server's, which are passed on under the name that it knows.
+
+import { workspace } from "vscode";
+import properties from "./serverSettings.json";
+
+/** The section of our settings in the editor. */
+export const SECTION = "dgLsp";
+/** The section that the server asks for. */
+export const SERVER_SECTION = "dg";
+
+const SERVER_KEYS: readonly string[] = properties;
+/** A change of these needs another process. */
+const PROCESS_KEYS = ["server", "languages"];
+
+export interface ClientSettings {
+  readonly serverPath: string;
+  readonly serverPackage: string;
+  readonly python: string;
+  readonly languages: readonly string[];
+  readonly reuseWhileTyping: boolean;
+}
+
+export function clientSettings(): ClientSettings {
+  const settings = workspace.getConfiguration(SECTION);
+  return {
+    serverPath: settings.get("server.path", ""),
+    serverPackage: settings.get("server.package", ""),
+    python: settings.get("server.python", ""),
+    languages: settings.get("languages", ["python"]),
+    reuseWhileTyping: settings.get("reuseWhileTyping", true),
+  };
+}
+
+/** What the server is configured with. */
+export function serverSettings(): Record<string, unknown> {
+  const settings = workspace.getConfiguration(SECTION);
+  return Object.fromEntries(SERVER_KEYS.map((key) => [key, settings.get(key) ?? null]));
+}
+
+/** The model's name as people know it. */
+export function modelName(): string {
+  const configured = workspace.getConfiguration(SECTION).get<string | null>("model");
+  const name = configured || process.env.DG_LSP_MODEL || "dg-tiny";
+  return name.split(/[\\/]/).findLast((part) => part !== "") ?? name;
+}
+
+export type Affects = "process" | "server" | "nothing";
+
+/** What must be told of a change. */
+export function affectedBy(affects: (section: string) => boolean): Affects {
+  if (PROCESS_KEYS.some((key) => affects(`${SECTION}.${key}`))) return "process";
+  if (SERVER_KEYS.some((key) => affects(`${SECTION}.${key}`))) return "server";
+  return "nothing";
+}

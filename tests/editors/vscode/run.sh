@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs the VS Code tests: sets up the editor (cached), packages the extension, drives both.
+#
+#   run.sh [TEST_FILE...]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+
+DG_VSCODE=$("$here/../setup_vscode.sh" ${DG_VSCODE:+"$DG_VSCODE"})
+export DG_VSCODE
+export PATH="$DG_VSCODE/node/bin:$PATH"
+
+cd "$root/clients/vscode"
+if [[ ! -f node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
+  npm ci --loglevel=error >&2
+fi
+npm run --silent package >&2
+
+cd "$root"
+rm -rf "$here/shots"
+(($#)) || set -- "$here"/*.test.mjs
+# One after another: each file has an editor and a browser of its own.
+exec node --test --test-concurrency=1 --test-timeout=180000 "$@"

@@ -1,0 +1,143 @@
+// The status bar item: states, pauses, an engine and a server that end, settings that change.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Editor } from "./editor.mjs";
+
+const LINES = ["    return a + b"];
+const TEXT = "def add(a, b):\n    \n";
+
+let editor;
+before(async () => {
+  editor = await Editor.start({ script: { lines: LINES, edits: {} } });
+  await editor.open("example.py", TEXT);
+  await editor.goto(2, 5);
+  await editor.wake("return a + b");
+});
+after(() => editor?.close());
+
+let places = 0;
+/** Ask at a place of its own: where a suggestion was passed over it is not offered again. */
+async function again() {
+  places += 1;
+  await editor.focus();
+  await editor.press("Escape", "Control+a", "Delete");
+  await editor.type(`def add_${places}(a, b):\n`);
+}
+
+async function choose(label) {
+  await editor.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
+  await editor.page.locator(".quick-input-widget input").waitFor();
+  await editor.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).click();
+}
+
+test("ready, it names the model and how long the last suggestion took", async () => {
+  assert.match(await editor.status(), /^dg-tiny · \d+ ms$/);
+});
+
+for (const [label, sentence] of [
+  ["Pause for this file", "Paused for this file"],
+  ["Pause for this language", "Paused for this language"],
+  ["Pause for this session", "Paused in this window"],
+]) {
+  test(`"${label}" stops suggestions until they are resumed`, async () => {
+    await choose(label);
+    await editor.until(() => editor.status(), "dg-tiny: paused");
+    const item = editor.page.locator('.statusbar-item[id$="dgLsp.status"] a');
+    assert.match(await item.getAttribute("aria-label"), new RegExp(sentence));
+    await again();
+    // An answer that would come is there within this time: see the next lines.
+    assert.equal(await editor.reaches(() => editor.ghost(), "return a + b", 700), false);
+    await choose("Resume suggestions");
+    await editor.until(() => editor.status(), /^dg-tiny/);
+    await again();
+    await editor.untilGhost("return a + b");
+  });
+}
+
+test("the menu has what one needs", async () => {
+  await editor.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
+  await editor.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
+  const rows = await editor.page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
+  for (const label of ["Pause for this file", "Explain this place", "Open the log", "Restart"]) {
+    assert.ok(
+      rows.some((row) => row.includes(label)),
+      `${label} in ${rows}`,
+    );
+  }
+  // The menu fades in.
+  await editor.page.locator(".quick-input-widget").evaluate((node) => {
+    const all = document.getAnimations().filter(({ effect }) => node.contains(effect?.target));
+    return Promise.all(all.map(({ finished }) => finished.catch(() => {}))).then(() => {});
+  });
+  await editor.shot("status");
+  await editor.press("Escape");
+});
+
+test("a killed engine is seen and comes back", async () => {
+  const seen = await editor.watchStatus();
+  const old = editor.pid("engine");
+  process.kill(old, "SIGKILL");
+  await editor.until(async () => (await seen()).join("\n"), /restarting/);
+  await editor.until(() => editor.status(), /^dg-tiny( ·|$)/);
+  assert.notEqual(editor.pid("engine"), old);
+  await again();
+  await editor.untilGhost("return a + b");
+});
+
+test("a killed server is started again", async () => {
+  const old = editor.pid("server");
+  process.kill(old, "SIGKILL");
+  await editor.until(
+    () => editor.pid("server"),
+    (pid) => pid !== old,
+  );
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await again();
+  await editor.untilGhost("return a + b");
+});
+
+test("a server that always ends is left alone, and a restart brings it back", async () => {
+  while ((await editor.status()) !== "dg-lsp: stopped") {
+    const old = editor.pid("server");
+    process.kill(old, "SIGKILL");
+    await editor.until(
+      async () => editor.pid("server") !== old || (await editor.status()) === "dg-lsp: stopped",
+      true,
+    );
+  }
+  await editor.shot("stopped");
+  await choose("Restart the server");
+  await editor.until(() => editor.status(), /^dg-tiny/);
+});
+
+test("changed settings reach the server", async () => {
+  const configuration = () => readFileSync(join(editor.scripted, "configuration.txt"), "utf8");
+  assert.match(configuration(), /threads=None/);
+  await editor.configure({ "dgLsp.threads": 3 });
+  await editor.until(configuration, /threads=3/);
+  await editor.configure({ "dgLsp.model": "/models/dg-large" }, "Remote");
+  await editor.until(() => editor.status(), /^dg-large/);
+  await editor.until(configuration, /model='\/models\/dg-large'/);
+  await editor.configure({}, "Remote");
+  await editor.configure({});
+  await editor.until(configuration, /threads=None/);
+});
+
+test("a language that is not wanted gets nothing", async () => {
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await editor.configure({ "dgLsp.languages": ["go"] });
+  await editor.until(() => editor.status(), "dg-lsp");
+  await editor.configure({ "dgLsp.languages": ["python"] });
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await again();
+  await editor.untilGhost("return a + b");
+});
+
+test("the place is explained in a terminal", async () => {
+  await choose("Explain this place");
+  const terminal = editor.page.locator(".terminal-wrapper.active, .terminal-outer-container");
+  await terminal.first().waitFor();
+  await editor.shot("explain");
+});
