@@ -86,8 +86,18 @@ def serve(
         return 3
     worker = Worker(loaded)
     outbox.put(Ready(loaded.info, PROTOCOL, time.monotonic() - began))
-    answer_requests(worker, reader, outbox)
-    # The parent is gone or asked us to end: nothing here is worth waiting for.
+
+    def read() -> None:
+        try:
+            answer_requests(worker, reader, outbox)
+        except WireError as error:
+            print(f"the server speaks another language: {error}", file=sys.stderr, flush=True)
+        finally:
+            # The parent is gone or asked us to end: no step that still runs is worth waiting for.
+            os._exit(0)
+
+    threading.Thread(target=read, name="dg-reader", daemon=True).start()
+    worker.work()  # here, where the model was loaded; see Worker
     return 0
 
 
@@ -107,8 +117,6 @@ def answer_requests(worker: Worker, reader: BinaryIO, outbox: Outbox) -> None:
             case Ping(count):
                 outbox.put(Pong(count, worker.jobs))
             case Close():
-                worker.close()
-                outbox.close()
                 return
 
 

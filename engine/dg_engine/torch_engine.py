@@ -1,4 +1,4 @@
-"""TorchEngine: runs canvas jobs with PyTorch in a thread of its own, most urgent first."""
+"""Runs canvas jobs with PyTorch, most urgent first; TorchEngine does so in a thread of its own."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ class _Active:
 
 
 class Worker:
-    """The thread that owns the model. Jobs share it step by step: the most urgent one goes on.
+    """Owns the model. Jobs share it step by step: the most urgent one goes on.
 
-    `deliver` is called in this thread, once per frame and exactly once with a `done` frame.
+    `deliver` is called in the working thread, once per frame and exactly once with a `done`
+    frame. Work in the thread that loaded the model if you can: OpenMP keeps a pool of threads for
+    each thread that computes, and two pools on two processors wait for each other (a third of the
+    time of a step, measured).
     """
 
     def __init__(self, loaded: Loaded, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,8 +48,6 @@ class Worker:
         self._order = itertools.count()
         self._wake = threading.Condition()
         self._closing = False
-        self._thread = threading.Thread(target=self._loop, name="dg-engine", daemon=True)
-        self._thread.start()
 
     @property
     def jobs(self) -> int:
@@ -76,13 +77,12 @@ class Worker:
                 self._wake.notify()
 
     def close(self) -> None:
-        """Cancel every job and end the thread."""
+        """Cancel every job; `work` returns once each was told."""
         with self._wake:
             self._closing = True
             for active in self._jobs.values():
                 active.cancelled = True
             self._wake.notify()
-        self._thread.join()
 
     def _next(self) -> _Active | None:
         with self._wake:
@@ -93,7 +93,8 @@ class Worker:
             # A cancelled job only has to be told so, whatever its priority.
             return min(self._jobs.values(), key=lambda a: (not a.cancelled, a.rank))
 
-    def _loop(self) -> None:
+    def work(self) -> None:
+        """Run jobs in this thread until `close`."""
         with torch.inference_mode():
             while (active := self._next()) is not None:
                 frame = self._advance(active)
@@ -134,6 +135,8 @@ class TorchEngine:
     def __init__(self, loaded: Loaded) -> None:
         self._info = loaded.info
         self._worker = Worker(loaded)
+        self._thread = threading.Thread(target=self._worker.work, name="dg-engine", daemon=True)
+        self._thread.start()
 
     async def submit(self, job: CanvasJob) -> AsyncIterator[Frame]:
         """Run a job; leaving the iterator early cancels it."""
@@ -166,4 +169,5 @@ class TorchEngine:
 
     async def close(self) -> None:
         """End every job with CANCELLED and stop the thread."""
-        await asyncio.to_thread(self._worker.close)
+        self._worker.close()
+        await asyncio.to_thread(self._thread.join)
