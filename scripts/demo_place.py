@@ -5,15 +5,16 @@ The file differs a little between Python versions, so the place is found by its 
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-MODULE = "textwrap.py"
-LINE = "        self.width = width"
+MODULE = "filecmp.py"
+"""No three lines in a row of it stand in dg-tiny's training text."""
+LINE = "            b_x = os.path.join(self.right, x)"
 """The line whose rest is cut out ..."""
-KEPT = "        self.width = "
+KEPT = "            b_x = "
 """... behind this part of it."""
 
 
@@ -32,7 +33,9 @@ def main() -> None:
         text, line, column = demo_text()
     except (OSError, ValueError):
         sys.exit(f"This Python's {MODULE} lacks the demo's line; use another Python.")
-    folder = ROOT / ".venv" / "demo"
+    # Not below the checkout: what Git ignores there is excluded from completion, rightly.
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(cache, "dg-lsp", "demo")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MODULE).write_text(text, encoding="utf-8")
     print(f"{folder / MODULE}:{line}:{column}")
