@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test test-editors check bench lock clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -13,6 +13,7 @@ PACKAGES := server engine kernels
 help:
 	@echo "make demo   fill a hole in a file of the standard library"
 	@echo "make test   run the tests"
+	@echo "make test-editors  drive real VS Code and Neovim (installs them into ~/.cache; needs apt-get)"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
 	@echo "make lock   refresh requirements/*.txt (UPGRADE=1: newest versions)"
@@ -29,6 +30,11 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-editors: $(DEV)
+	@tests/editors/setup_nvim.sh $(BIN)/python
+	@$(BIN)/python -m pytest tests/editors
+	@tests/editors/vscode/run.sh
 
 check: $(DEV)
 	@$(BIN)/ruff check --quiet .
