@@ -453,9 +453,10 @@ async def test_a_wrong_setting_is_shown_and_the_others_count(clients: Clients) -
 
 async def test_a_client_that_says_initialized_twice_gets_one_engine(clients: Clients) -> None:
     client = await clients.ready("a + b")
+    await client.until(lambda: len(client.said("$/progress")) == 2)  # one loading, begun and ended
     client.notify("initialized", {})
     assert len(await client.complete(*CURSOR)) == 1
-    # Begin and end of one loading, told once.
+    assert not (await client.engine())["closed"]
     assert len(client.said("$/progress")) == 2
 
 
