@@ -104,6 +104,20 @@ async def test_a_job_submitted_while_the_model_loads_waits_for_it():
 
 
 @pytest.mark.asyncio
+async def test_files_of_the_project_that_is_open_are_never_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("numbers.py", "torch.py", "safetensors.py"):
+        (tmp_path / name).write_text("open('it ran', 'w').close()\nraise SystemExit(7)\n")
+    monkeypatch.chdir(tmp_path)
+    client = EngineClient(tiny_checkpoint(), threads=1)
+    await client.start()
+    assert (await asyncio.wait_for(client.info(), 60)).vocab_size == 300
+    await client.close()
+    assert not (tmp_path / "it ran").exists()
+
+
+@pytest.mark.asyncio
 async def test_closing_leaves_no_process():
     client = EngineClient(tiny_checkpoint(), threads=1)
     await client.start()

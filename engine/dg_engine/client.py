@@ -354,7 +354,8 @@ class EngineClient:
 
 
 def _engine_command(model: Path, threads: int | None, dtype: str | None) -> list[str]:
-    command = [sys.executable, "-m", "dg_engine.child", "--model", str(model)]
+    # -P: the working directory is the user's project, whose files must not be imported.
+    command = [sys.executable, "-P", "-m", "dg_engine.child", "--model", str(model)]
     if threads:
         command += ["--threads", str(threads)]
     if dtype:

@@ -1,0 +1,111 @@
+--- Pure functions on the text of suggestions and edits.
+
+local M = {}
+
+--- A server's text as the buffer holds it: line breaks become "\n" where the file format has others.
+---@param text string
+---@param fileformat string 'unix', 'dos' or 'mac'
+---@return string
+function M.as_buffer(text, fileformat)
+  if fileformat == 'unix' then
+    return text
+  end
+  return (text:gsub('\r\n?', '\n'))
+end
+
+--- The first word of a text with the white space before it; at least one character.
+---@param text string
+---@return string
+function M.first_word(text)
+  local blank = text:match('^%s*') --[[@as string]]
+  local rest = text:sub(#blank + 1)
+  if rest == '' then
+    return text
+  end
+  -- Bytes from 0x80 on belong to letters of other scripts, so they do not end a word.
+  local word = rest:match('^[%w_\128-\255]+') or rest:match('^[^%w_%s\128-\255]+')
+  return blank .. word
+end
+
+--- A text up to the end of its first line that says something.
+---@param text string
+---@return string
+function M.first_line(text)
+  local breaks = text:match('^\n*') --[[@as string]]
+  return breaks .. text:sub(#breaks + 1):match('^[^\n]*')
+end
+
+--- What was typed at `col` of a line, when nothing else about the line changed.
+---@param old string
+---@param new string
+---@param col integer Bytes before the place.
+---@param cursor integer Bytes before the cursor in `new`.
+---@return string? typed
+function M.typed(old, new, col, cursor)
+  if cursor < col or #new - #old ~= cursor - col then
+    return nil
+  end
+  if new:sub(1, col) ~= old:sub(1, col) or new:sub(cursor + 1) ~= old:sub(col + 1) then
+    return nil
+  end
+  return new:sub(col + 1, cursor)
+end
+
+--- The same text with tabs as the blanks that they would be drawn as.
+---@param text string
+---@param column integer Display column that the text begins at.
+---@param tabstop integer
+---@return string
+function M.without_tabs(text, column, tabstop)
+  local parts = {} ---@type string[]
+  for piece, tab in text:gmatch('([^\t]*)(\t?)') do
+    column = column + vim.api.nvim_strwidth(piece)
+    parts[#parts + 1] = piece
+    if tab ~= '' then
+      local blanks = tabstop - column % tabstop
+      column = column + blanks
+      parts[#parts + 1] = (' '):rep(blanks)
+    end
+  end
+  return table.concat(parts)
+end
+
+---@param lines string[]
+---@param position lsp.Position
+---@param encoding string
+---@return integer row From 0.
+---@return integer col Bytes.
+local function place(lines, position, encoding)
+  local row = math.min(position.line, #lines)
+  local line = lines[row + 1] or ''
+  return row, vim.str_byteindex(line, encoding, position.character, false)
+end
+
+--- Lines with edits of the server applied to them.
+---@param lines string[] The whole buffer.
+---@param edits lsp.TextEdit[]
+---@param encoding string
+---@param fileformat string
+---@return string[]
+function M.edited(lines, edits, encoding, fileformat)
+  local sorted = vim.deepcopy(edits)
+  table.sort(sorted, function(a, b)
+    local p, q = a.range.start, b.range.start
+    return p.line > q.line or (p.line == q.line and p.character > q.character)
+  end)
+  local result = vim.list_slice(lines, 1, #lines)
+  for _, edit in ipairs(sorted) do
+    local row, col = place(result, edit.range.start, encoding)
+    local end_row, end_col = place(result, edit.range['end'], encoding)
+    local head = (result[row + 1] or ''):sub(1, col)
+    local tail = (result[end_row + 1] or ''):sub(end_col + 1)
+    local text = head .. M.as_buffer(edit.newText, fileformat) .. tail
+    local after = vim.list_slice(result, end_row + 2, #result)
+    result = vim.list_slice(result, 1, row)
+    vim.list_extend(result, vim.split(text, '\n', { plain = true }))
+    vim.list_extend(result, after)
+  end
+  return result
+end
+
+return M

@@ -1,0 +1,38 @@
+"""The scripted server, with answers that may offer several texts: `first | second | third`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+from dg_engine.job import CanvasJob, Done, Frame
+from dg_lsp.server import run_stdio
+
+from tests import scripted_server
+from tests.scripted_engine import ScriptedEngine
+
+SEPARATOR = " | "
+
+
+class ChoosyEngine(ScriptedEngine):
+    """Gives one row for each of an answer's texts."""
+
+    def _frame(self, job: CanvasJob, step: int, answer: str, done: Done | None) -> Frame:
+        one = functools.partial(super()._frame, job, step, done=done)
+        frames = [one(text) for text in answer.split(SEPARATOR)]
+        return msgspec.structs.replace(
+            frames[0],
+            ids=[row for frame in frames for row in frame.ids],
+            widths=[width for frame in frames for width in frame.widths],
+            settled=[0] * len(frames),
+            scores=[score for frame in frames for score in frame.scores],
+        )
+
+
+if __name__ == "__main__":
+    scripted_server.ScriptedEngine = ChoosyEngine
+    folder, script = Path(sys.argv[1]), json.loads(sys.argv[2])
+    run_stdio(functools.partial(scripted_server.scripted_server, folder, script))

@@ -1,0 +1,120 @@
+"""Neovim with the real server, its engine process and dg-tiny."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.editors.nvim_fixtures import editors
+from tests.editors.nvim_session import ROOT, VERSIONS, Nvim, report
+
+__all__ = ["editors"]
+
+SERVER = str(ROOT / ".venv" / "bin" / "dg-lsp")
+PATIENT = {"automaticDeadlineMs": 20_000, "invokedDeadlineMs": 20_000}
+"""A busy machine may take its time."""
+TEXT = '''"""Numbers."""
+
+
+def total(values):
+    result = 0
+    for value in values:
+        result += value
+    return result
+
+
+def mean(values):
+    return total(values)'''
+LINES = [*TEXT.splitlines()[:-1], "    return total(values) / "]
+LOADING_SECONDS = 200.0
+TYPED = "largest = max(values, key=lambda value: value.score)"
+FEWEST = 5
+"""So many keys must lead to a suggestion that was not there before, for the times to mean much."""
+
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A version, and a Neovim of it whose model is loaded: once, for loading is slow."""
+    folder = tmp_path_factory.mktemp("model")
+    nvim = Nvim(request.param, folder / "home", [SERVER, "--stdio"], settings=PATIENT)
+    nvim.open(folder / "figures.py", TEXT)
+    nvim.wait(lambda: nvim.status()["state"] == "ready", "the model is ready", LOADING_SECONDS)
+    yield request.param, nvim
+    nvim.close()
+
+
+@pytest.fixture
+def version(running: tuple[str, Nvim]) -> str:
+    return running[0]
+
+
+@pytest.fixture
+def nvim(running: tuple[str, Nvim], tmp_path: Path) -> Nvim:
+    """The one that runs, in normal mode, with TEXT in a file of its own.
+
+    In the same file the server would not offer again what it saw taken and undone there.
+    """
+    found = running[1]
+    found.type("<Esc>")
+    found.lua("vim.cmd('silent! only!') vim.o.hidden = true")
+    found.open(tmp_path / "figures.py", "\n".join(LINES) + "\n")
+    return found
+
+
+def test_a_suggestion_of_the_model_is_taken(nvim: Nvim) -> None:
+    nvim.type("GA")
+    nvim.wait(nvim.visible, "a suggestion is shown")
+    before = nvim.lines()[-1]
+    shown = nvim.screen().split("\n")[len(nvim.lines()) - 1]
+    assert shown.startswith(before.rstrip())
+    assert len(shown) > len(before)
+    nvim.type("<Tab>")
+    nvim.wait(lambda: nvim.lines()[-1] == shown, "what was shown is written")
+
+
+def test_the_engine_is_killed_and_comes_back(nvim: Nvim) -> None:
+    server = next(
+        child for child in psutil.Process(nvim.pid()).children() if "dg-lsp" in str(child.cmdline())
+    )
+    states = "vim.g.states = {} vim.api.nvim_create_autocmd('User', { pattern = 'DgStatus', "
+    nvim.lua(
+        states + "callback = function() local s = vim.g.states "
+        "table.insert(s, require('dg.status').current.state) vim.g.states = s end })"
+    )
+    for engine in server.children(recursive=True):
+        os.kill(engine.pid, signal.SIGKILL)
+    nvim.wait(lambda: "warning" in nvim.api.vars["states"], "it is said")
+    nvim.wait(lambda: nvim.status()["state"] == "ready", "it is ready again", LOADING_SECONDS)
+    assert nvim.attached()
+    nvim.type("GA")
+    nvim.wait(nvim.visible, "a suggestion is shown", LOADING_SECONDS)
+
+
+def test_explain_shows_the_prompt(nvim: Nvim) -> None:
+    nvim.type("GAx<Esc>")  # not saved, so the buffer's text is explained and not the file's
+    nvim.wait(lambda: nvim.lines()[-1].endswith("x"), "the key is typed")
+    nvim.api.command("DgExplain")
+    nvim.wait(lambda: "Prompt," in nvim.screen(), "the split is open", LOADING_SECONDS)
+
+
+def test_from_keystroke_to_ghost_text(nvim: Nvim, version: str) -> None:
+    """Prints the times."""
+    nvim.record_times()
+    nvim.type("Go")
+    for key in TYPED:
+        answers = nvim.api.vars["answers"]
+        nvim.type(key)
+        nvim.wait(
+            lambda n=answers: nvim.visible() or nvim.api.vars["answers"] > n, "the key is answered"
+        )
+    totals, servers = nvim.times()
+    assert len(totals) >= FEWEST
+    print(f"\n{report(f'Neovim {version}, dg-tiny', totals, servers)}")
