@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import psutil
 import pytest
 from dg_engine.models import find_model
 from lsprotocol import types
 
-from tests.lsp_client import completion_at, editor
+from tests.lsp_client import Editor, completion_at, editor
 
 SERVE = "from dg_lsp.server import run_stdio; run_stdio()"
 TEXT = "def add(first, second):\n    return \n\n\nprint(add(1, 2))\n"
@@ -42,3 +43,27 @@ async def test_open_complete_type_complete_cancel_edit_shut_down() -> None:
         assert len(client.applied) == int(bool(edited["applied"]))
 
         assert await client.leave() == 0
+
+
+@pytest.mark.asyncio
+async def test_an_engine_killed_in_the_middle_is_answered_for_and_comes_back() -> None:
+    model = str(find_model("dg-tiny"))
+    async with asyncio.timeout(SESSION_SECONDS), editor("-c", SERVE) as client:
+        await client.begin(TEXT, model=model, invokedDeadlineMs=20_000)
+        assert await client.complete(1, 11, invoked=True)
+        first = engine_of(client)
+        first.suspend()  # so that the request is surely in the middle
+        asked = asyncio.ensure_future(client.complete(4, 6, invoked=True))
+        await client.workspace_execute_command_async(types.ExecuteCommandParams("dg.status"))
+        first.kill()
+        assert await asyncio.wait_for(asked, 2) == []
+        # Asked while the engine starts again, answered once it has.
+        assert await client.complete(4, 6, invoked=True)
+        assert engine_of(client).pid != first.pid
+        assert await client.leave() == 0
+
+
+def engine_of(client: Editor) -> psutil.Process:
+    assert client._server is not None
+    (engine,) = psutil.Process(client._server.pid).children()
+    return engine
