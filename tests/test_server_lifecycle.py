@@ -50,6 +50,8 @@ async def test_a_client_that_hangs_up_leaves_no_process(clients: Clients, moment
     load = "later" if moment == "while loading" else "now"
     if moment == "before initialize":
         client = await clients.process()
+        # A refusal shows that the server listens: its start is not what is timed.
+        assert "error" in await client.request("dg/unknown", {})
     else:
         client = await opened(await clients.process("!wait", load=load))
     if moment == "in flight":
