@@ -311,3 +311,10 @@ def apply(oracle: Oracle, operation: tuple[str, object]) -> None:
         oracle.tail.append("z = 1\n")
     elif name == "fewer" and len(oracle.head) > 1:
         oracle.head.pop()
+
+
+def test_a_closer_whose_opener_was_erased_still_leaves_the_cursor_unclear() -> None:
+    # `((|))` and backspace: what was typed reads `())`, and the cursor is not at its end.
+    assert may_be_paired("())")
+    assert not may_be_paired("(a")
+    assert not may_be_paired("")

@@ -41,8 +41,8 @@ def are_owed(closers: str, typed: str) -> bool:
 
 
 def may_be_paired(typed: str) -> bool:
-    """Whether the end of `typed` may be closers that an editor added, the cursor before them."""
-    return any(
-        CLOSERS.issuperset(typed[cut:]) and are_owed(typed[cut:], typed[:cut])
-        for cut in range(max(len(typed) - MOST_CLOSERS, 0), len(typed))
-    )
+    """Whether the end of `typed` may be closers that an editor added, the cursor before them.
+
+    Any closer at the end may be: what it closed can have been typed and erased again meanwhile.
+    """
+    return typed[-1:] in CLOSERS
