@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class WireClient:
         self._changed = asyncio.Condition()
         self._reading = asyncio.ensure_future(self._read(reader))
         self._next = 0
+        self._held: bytearray | None = None
         self._end: Awaitable[int] | None = None
         self._process: asyncio.subprocess.Process | None = None
 
@@ -148,7 +150,18 @@ class WireClient:
         self.write_bytes(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
     def write_bytes(self, data: bytes) -> None:
-        self._writer.write(data)
+        if self._held is not None:
+            self._held += data
+        else:
+            self._writer.write(data)
+
+    @contextlib.contextmanager
+    def together(self) -> Generator[None]:
+        """What is sent inside goes into the pipe as one piece."""
+        self._held = bytearray()
+        yield
+        held, self._held = bytes(self._held), None
+        self._writer.write(held)
 
     def hang_up(self) -> None:
         """Close the server's input."""

@@ -98,19 +98,26 @@ class Inbox:
 
     def _run(self) -> None:
         try:
-            for body in messages(self._read):
-                self._room.acquire()
-                self._hand_over(body)
+            for body in messages(self._read_on):
+                if not self._room.acquire(blocking=False):
+                    self._tell()  # room is made by the loop alone
+                    self._room.acquire()
+                self._waiting.append(body)
         except OSError as error:
             logger.info("The editor's stream broke (%s).", error)
         finally:
             # The loop may be gone already when the process ends on its own.
             with contextlib.suppress(RuntimeError):
-                self._hand_over(None)
+                self._waiting.append(None)
+                self._tell()
 
-    def _hand_over(self, body: bytes | None) -> None:
-        self._waiting.append(body)
-        if not self._called:
+    def _read_on(self, size: int) -> bytes:
+        """Read more; before waiting for it, all that has been read is handed over at once."""
+        self._tell()
+        return self._read(size)
+
+    def _tell(self) -> None:
+        if self._waiting and not self._called:
             self._called = True
             self._loop.call_soon_threadsafe(self._drain)
 
