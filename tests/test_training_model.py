@@ -27,6 +27,8 @@ from training.export import export, fused_weights, load_weights
 from training.model import DiffusionModel, ModelConfig
 from training.optim import Optimiser, orthogonalise, to_fp8
 from training.rows import (
+    CANVAS,
+    CLEAN,
     FILL_IN_LAYOUTS,
     PLAIN_LAYOUTS,
     ROW,
@@ -93,23 +95,23 @@ def pair(
 
 def segments(layout: Layout) -> Iterator[tuple[int, int, slice]]:
     """Start and prompt end of each canvas's context, and the canvas's place in the canvas half."""
-    for number in range(ROW // layout.canvas_width):
+    for number in range(CANVAS // layout.canvas_width):
         place = slice(number * layout.canvas_width, (number + 1) * layout.canvas_width)
         start = number // layout.canvases * layout.segment_length if layout.fill_in else 0
-        stop = start + layout.prompt_length if layout.fill_in else place.start
+        stop = start + layout.prompt_length if layout.fill_in else CLEAN - CANVAS + place.start
         yield start, stop, place
 
 
 @pytest.mark.parametrize("layout", ALL_LAYOUTS, ids=str)
 def test_a_canvas_sees_its_prompt_and_itself_and_clean_text_is_causal(layout: Layout) -> None:
-    index = torch.arange(2 * ROW)
+    index = torch.arange(ROW)
     seen = is_visible(layout.visibility(), index[:, None], index[None])
-    expected = torch.zeros(2 * ROW, 2 * ROW, dtype=torch.bool)
-    for start in range(0, ROW, layout.segment_length):
+    expected = torch.zeros(ROW, ROW, dtype=torch.bool)
+    for start in range(0, CLEAN, layout.segment_length):
         part = slice(start, start + layout.segment_length)
         expected[part, part] = torch.ones(layout.segment_length, layout.segment_length).tril() > 0
     for start, stop, place in segments(layout):
-        rows = slice(ROW + place.start, ROW + place.stop)
+        rows = slice(CLEAN + place.start, CLEAN + place.stop)
         expected[rows, start:stop] = True
         expected[rows, rows] = True
     assert torch.equal(seen, expected)
@@ -121,23 +123,22 @@ def test_one_training_forward_is_prefill_and_canvas_of_transformers(
     layout: Layout, pair: tuple[DiffusionModel, DiffusionGemmaForBlockDiffusion]
 ) -> None:
     model, reference = pair
-    clean, canvas = torch.randint(FIRST_ORDINARY, 8192, (2, 1, ROW))
-    view = make_view(layout, TINY, torch.device("cpu"))
-    blank = torch.zeros(1, ROW, TINY.hidden_size)
+    clean = torch.randint(FIRST_ORDINARY, 8192, (1, CLEAN))
+    canvas = torch.randint(FIRST_ORDINARY, 8192, (1, CANVAS))
+    view = make_view(layout, TINY, torch.device("cpu"), ROW)
+    blank = torch.zeros(1, CANVAS, TINY.hidden_size)
     first = model(clean, canvas, blank, view.rotation, view.mask)
-    soft = model.soften(first[:, ROW:])
+    soft = model.soften(first[:, CLEAN:])
     second = model(clean, canvas, soft, view.rotation, view.mask)
     for start, stop, place in segments(layout):
-        if stop == start:
-            continue  # transformers needs a prompt
-        drafts = (None, model.logits(first[:, ROW:][:, place]))
+        drafts = (None, model.logits(first[:, CLEAN:][:, place]))
         for states, draft in zip((first, second), drafts, strict=True):
             found = reference(
                 input_ids=clean[:, start:stop],
                 decoder_input_ids=canvas[:, place],
                 self_conditioning_logits=draft,
             )
-            ours = model.logits(states[:, ROW:][:, place])
+            ours = model.logits(states[:, CLEAN:][:, place])
             torch.testing.assert_close(ours, found.logits, atol=1e-4, rtol=1e-4)
             ours = model.logits(states[:, start:stop])
             causal = reference.lm_head(found.encoder_last_hidden_state)
@@ -213,18 +214,55 @@ def test_a_segment_is_suffix_prefix_middle_and_its_targets_follow(
 def test_a_canvas_pins_what_is_outside_its_hole_and_ends_as_its_task_says() -> None:
     width, canvases = 32, 300
     ahead = torch.arange(1000, 1000 + 2 * width)[None]
-    made = hole_canvases(ahead, torch.tensor([7]), canvases, width, EOS)
+    shown = torch.tensor([False])
+    made = hole_canvases(ahead, torch.tensor([7]), shown, canvases, width, EOS)
     for row in range(canvases):
-        target, task = made.target[row].tolist(), made.task[row, 0]
+        target, task = made.target[row].tolist(), int(made.task[row, 0])
         ends = target.count(EOS)
         assert target[:7] == list(range(1000, 1007))
         assert target[7 + ends :] == list(range(1007, 1007 + width - 7 - ends))
-        low, high = {Task.EXACT: (0, 0), Task.OVER_WIDE: (1, 16), Task.OPEN: (25, 25)}[int(task)]
+        low, high = {Task.EXACT: (0, 0), Task.OPEN: (25, 25)}.get(task, (1, 16))
         assert low <= ends <= high
         assert not made.corrupted[row, 7 + ends :].any()
     assert torch.equal(made.shown[~made.corrupted], made.target[~made.corrupted])
     assert (made.shown[made.corrupted] >= FIRST_ORDINARY).all()
-    assert set(made.task.unique().tolist()) == {Task.EXACT, Task.OVER_WIDE, Task.OPEN}
+    expected = {Task.EXACT, Task.OVER_WIDE, Task.OPEN, Task.EDIT}
+    assert set(made.task.unique().tolist()) == expected
+
+
+def test_a_second_hole_stands_behind_pinned_text_only_where_the_prompt_hides_the_suffix() -> None:
+    width, canvases = 64, 400
+    ahead = torch.arange(1000, 1000 + 2 * width)[None]
+    made = hole_canvases(ahead, torch.tensor([7]), torch.tensor([True]), canvases, width, EOS)
+    two = made.task[:, 0] == Task.TWO
+    assert 0.15 < float(two.float().mean()) < 0.30
+    assert torch.equal(made.target[two], ahead[:, :width].expand(int(two.sum()), -1))
+    open_to_change = made.weight[two] == 1
+    assert open_to_change[:, :7].all()
+    assert not open_to_change[:, 7:9].any()
+    second = open_to_change[:, 9:].sum(1)
+    assert int(second.min()) >= 1
+    assert 8 < int(second.max()) <= 16
+
+
+def test_an_edit_shows_old_lines_made_of_tokens_from_around() -> None:
+    width, canvases = 32, 400
+    ahead = torch.arange(1000, 1000 + 2 * width)[None]
+    levels = torch.zeros(canvases)
+    task = torch.full((canvases,), Task.EDIT)
+    hole, shown = torch.tensor([9]), torch.tensor([False])
+    made = hole_canvases(ahead, hole, shown, canvases, width, EOS, task, levels)
+    assert set(made.shown.unique().tolist()) <= {*ahead[0].tolist(), EOS}
+    assert torch.equal(made.corrupted, made.shown != made.target)
+    assert not made.corrupted[made.weight == pytest.approx(0.1)].any()
+    shifts = []
+    for row in made.shown.tolist():
+        line = list(range(1000, 1009))
+        found = {token - 1000 - place for place, token in enumerate(row[:6]) if token in line}
+        shifts += [shift for shift in found if abs(shift) <= 3]
+    assert set(shifts) == set(range(-3, 4))
+    kept = (made.shown[:, :9] == made.target[:, :9]).float().mean()
+    assert 0.4 < float(kept) < 0.8
 
 
 def test_validation_canvases_hide_the_whole_hole_and_nothing_else(stream: Stream) -> None:
@@ -242,7 +280,7 @@ def test_noise_levels_spread_evenly_and_full_noise_has_its_share() -> None:
 
 def test_plain_rows_are_running_text_with_their_own_canvases(stream: Stream) -> None:
     batch = PlainRows(stream).batch(8, Layout(False, 1, 64))
-    assert torch.equal(batch.clean, batch.canvases.target)
+    assert torch.equal(batch.clean[:, -CANVAS:], batch.canvases.target)
     assert torch.equal(batch.causal_target[:, :-1], batch.clean[:, 1:])
     assert (batch.causal_weight[:, -1] == 0).all()
 
@@ -300,6 +338,30 @@ def write_pack(folder: Path) -> None:
     tokens[::37] |= 0x8000
     (folder / "train_00.xz").write_bytes(lzma.compress(tokens.tobytes()))
     np.save(folder / "hold_sample.npy", tokens)
+
+
+@torch.no_grad()
+def test_a_twin_reads_what_the_causal_mode_reads(stream: Stream) -> None:
+    model = randomised(TINY)
+    layout = Layout(True, 2, 64)
+    batch = fill_in_batch(stream, 1, layout)
+    whole = make_view(layout, TINY, torch.device("cpu"), ROW)
+    clean = make_view(layout, TINY, torch.device("cpu"), CLEAN)
+    shown, blank = batch.canvases.shown, torch.zeros(1, CANVAS, TINY.hidden_size)
+    both = model(batch.clean, shown, blank, whole.rotation, whole.mask)
+    alone = model(batch.clean, shown[:, :0], blank[:, :0], clean.rotation, clean.mask)
+    torch.testing.assert_close(alone, both[:, :CLEAN], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.timeout(300)
+def test_a_causal_twin_trains_with_the_same_command(tmp_path: Path) -> None:
+    write_pack(tmp_path / "pack")
+    common = ["--tiny", "--rows", "1", "--layers", "1", "--data", str(tmp_path / "pack")]
+    main([*common, "--causal", "--out", str(tmp_path / "run"), "--minutes", "60", "--steps", "12"])
+    records = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").open()]
+    losses = [record["validation"]["sample"] for record in records if "validation" in record]
+    assert losses[-1]["causal"] < losses[0]["causal"]
+    assert "canvas_all_noise" not in losses[-1]
 
 
 @pytest.mark.timeout(300)  # two whole runs, slow on a busy machine

@@ -1,9 +1,9 @@
-"""What a canvas shows and what it must become: holes, end-token fill, and uniform noise."""
+"""What a canvas shows and what it must become: holes, end-token fill, old lines, noise."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import torch
@@ -16,8 +16,15 @@ FIRST_ORDINARY = len(SPECIAL_TOKENS)
 MIN_NOISE = 0.02
 HOLE_FULL_NOISE, PLAIN_FULL_NOISE = 0.30, 0.13
 """Share of canvases whose hole is all noise: every answer starts there."""
-EXACT_SHARE, OVER_WIDE_SHARE = 0.50, 0.25
+EXACT_SHARE, OVER_WIDE_SHARE, OPEN_SHARE = 0.45, 0.22, 0.21
+"""Tasks of fill-in-the-middle canvases; the rest are edits."""
+TWO_SHARE = 0.50
+"""Exact canvases that get a second hole, where the prompt does not show the suffix."""
+MOST_SECOND = 16
 MOST_SPARE = 16
+MOST_SHIFT = 3
+OLD_NOISE = 0.40
+"""Largest share of an edit's old tokens that are others than the new ones, shifts aside."""
 CONTINUATION_SHARE = 0.45
 HOLE_WEIGHT, LATER_END_WEIGHT, KNOWN_WEIGHT = 1.0, 0.15, 0.1
 
@@ -35,6 +42,10 @@ class Task(IntEnum):
     """up to 16 end tokens stand between the hole and the suffix"""
     OPEN = 4
     """end tokens to the end of the canvas, no suffix"""
+    TWO = 5
+    """as EXACT, with a second hole further on"""
+    EDIT = 6
+    """as OVER_WIDE, over an older version of the lines instead of noise"""
 
 
 @dataclass(frozen=True)
@@ -69,16 +80,20 @@ def corrupt(target: Tensor, hole: Tensor, weight: Tensor, task: Tensor, levels: 
     return Canvases(shown, target, weight, corrupted, noise, task[:, None].expand_as(target))
 
 
-def hole_tasks(count: int, device: torch.device) -> Tensor:
-    """``[count]`` random tasks of fill-in-the-middle canvases."""
-    kind = torch.rand(count, device=device)
+def hole_tasks(hidden: Tensor) -> Tensor:
+    """Random tasks of fill-in-the-middle canvases, shaped as ``hidden``: where the prompt does not
+    show the suffix."""
+    kind, second = torch.rand(2, *hidden.shape, device=hidden.device)
+    exact = torch.where(hidden & (second < TWO_SHARE), Task.TWO, Task.EXACT)
     task = torch.where(kind < EXACT_SHARE + OVER_WIDE_SHARE, Task.OVER_WIDE, Task.OPEN)
-    return torch.where(kind < EXACT_SHARE, Task.EXACT, task)
+    task = torch.where(kind < EXACT_SHARE, exact, task)
+    return torch.where(kind < EXACT_SHARE + OVER_WIDE_SHARE + OPEN_SHARE, task, Task.EDIT)
 
 
 def hole_canvases(
     ahead: Tensor,
     hole: Tensor,
+    hidden: Tensor,
     canvases: int,
     width: int,
     end: int,
@@ -88,26 +103,67 @@ def hole_canvases(
     """``canvases`` canvases for each segment, ``[segments * canvases, width]``.
 
     ``ahead`` ``[segments, >= width]`` holds the ids from the hole's start on, ``hole``
-    ``[segments]`` its length. ``task`` and ``levels`` ``[segments * canvases]`` replace the
-    random ones.
+    ``[segments]`` its length, ``hidden`` ``[segments]`` whether its suffix is not in the prompt.
+    ``task`` and ``levels`` ``[segments * canvases]`` replace the random ones.
     """
     count, device = len(ahead) * canvases, ahead.device
-    task = hole_tasks(count, device) if task is None else task
+    if task is None:
+        task = hole_tasks(hidden.repeat_interleave(canvases, output_size=count))
     levels = noise_levels(count, HOLE_FULL_NOISE, device) if levels is None else levels
     length = hole.repeat_interleave(canvases, output_size=count)
     room = width - length
     spare = torch.minimum(torch.randint(1, MOST_SPARE + 1, (count,), device=device), room)
-    spare = torch.where(task == Task.EXACT, 0, torch.where(task == Task.OPEN, room, spare))
+    fixed = (task == Task.EXACT) | (task == Task.TWO)
+    spare = torch.where(fixed, 0, torch.where(task == Task.OPEN, room, spare))
     place = torch.arange(width, device=device)[None]
     length, wide = length[:, None], (length + spare)[:, None]
     source = torch.where(place < length, place, (place - spare[:, None]).clamp(min=0))
     segment = torch.arange(count, device=device) // canvases
     target = ahead[segment[:, None], source]
     target = torch.where((place >= length) & (place < wide), end, target)
-    inside = place < wide
+    inside = (place < wide) | (second_hole(length, width) & (task == Task.TWO)[:, None])
     weight = torch.where(inside, HOLE_WEIGHT, KNOWN_WEIGHT)
-    weight = torch.where(inside & (place > length), LATER_END_WEIGHT, weight)
-    return corrupt(target, inside, weight, task, levels)
+    weight = torch.where((place < wide) & (place > length), LATER_END_WEIGHT, weight)
+    noised = corrupt(target, inside, weight, task, levels)
+    others = ahead[segment[:, None], torch.randint(0, ahead.size(1), target.shape, device=device)]
+    old = old_version(target, length, wide, others, levels)
+    edited = (task == Task.EDIT)[:, None]
+    shown = torch.where(edited, old, noised.shown)
+    corrupted = torch.where(edited, old != target, noised.corrupted)
+    return replace(noised, shown=shown, corrupted=corrupted)
+
+
+def second_hole(length: Tensor, width: int) -> Tensor:
+    """``[canvases, width]`` bool: a hole at least two tokens behind the first one, whose lengths
+    are ``length`` ``[canvases, 1]``; nothing where there is no room."""
+    start = length + 2 + (torch.rand_like(length, dtype=torch.float) * (width - length - 2)).long()
+    drawn = torch.rand_like(length, dtype=torch.float) * math.log(MOST_SECOND + 1)
+    place = torch.arange(width, device=length.device)[None]
+    return (place >= start) & (place < start + drawn.exp().long())
+
+
+def old_version(
+    target: Tensor, length: Tensor, wide: Tensor, others: Tensor, levels: Tensor
+) -> Tensor:
+    """What an edit's canvas shows, ``[canvases, width]``: ``target`` with the tokens of its hole
+    behind a random place moved by up to MOST_SHIFT, and some replaced by ``others``.
+
+    ``length`` and ``wide`` ``[canvases, 1]`` are the hole's length without and with its spare
+    tokens. Tokens that move in from outside the old lines are ``others`` as well.
+    """
+    shape, device = length.shape, target.device
+    shift = torch.randint(-MOST_SHIFT, MOST_SHIFT + 1, shape, device=device)
+    turn = (torch.rand(shape, device=device) * length).long()
+    place = torch.arange(target.size(1), device=device)[None]
+    moved = place >= turn
+    source = torch.where(moved, place - shift, place)
+    kept = (source >= turn) | ~moved
+    old = target.gather(1, source.clamp(0, target.size(1) - 1))
+    other = torch.rand(target.shape, device=device) < OLD_NOISE * levels[:, None]
+    old = torch.where(kept & (source < length) & ~other, old, others)
+    beyond = torch.where(torch.rand(target.shape, device=device) < 0.5, target, others)
+    old = torch.where(place < length + shift, old, beyond)
+    return torch.where(place < wide, old, target)
 
 
 def plain_canvases(text: Tensor, is_cut: Tensor, newline: Tensor) -> Canvases:

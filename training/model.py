@@ -285,9 +285,10 @@ class DiffusionModel(nn.Module):
         ``clean`` and ``canvas`` are ids ``[batch, length]``, ``soft`` is
         ``[batch, canvas, hidden]`` and zero where there was no earlier step.
         """
-        embedded = self.embed(torch.cat((clean, canvas), 1))
-        read, refined = embedded[:, : clean.size(1)], embedded[:, clean.size(1) :]
-        states = torch.cat((read, self._condition(self.self_conditioning, refined, soft)), 1)
+        states = self.embed(torch.cat((clean, canvas), 1))
+        if canvas.size(1):
+            read, refined = states[:, : clean.size(1)], states[:, clean.size(1) :]
+            states = torch.cat((read, self._condition(self.self_conditioning, refined, soft)), 1)
         for layer in self.layers:
             states = self._layer(layer, states, rotation[layer.kind], mask)
         return states

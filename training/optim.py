@@ -46,6 +46,11 @@ def orthogonalise(update: Tensor) -> Tensor:
     return (values.mT if tall else values).float()
 
 
+def gradient(parameter: Tensor) -> Tensor:
+    """The gradient, zeros where the loss does not reach: a twin never conditions on itself."""
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
 class MatrixGroup:
     """Muon's state for all matrices of one shape, ``[matrices, rows, columns]``."""
 
@@ -65,8 +70,7 @@ class MatrixGroup:
     def gradients(self) -> Tensor:
         """fp32 gradients stacked as the master is."""
         pairs = zip(self.pieces, self._parameters, strict=True)
-        parts = [q.grad[p.start : p.stop] for p, q in pairs if q.grad is not None]
-        return torch.stack(parts).float()
+        return torch.stack([gradient(q)[p.start : p.stop] for p, q in pairs]).float()
 
     def step(self, rate: float, momentum: float, decay: float) -> None:
         gradient = self.gradients()
@@ -123,7 +127,7 @@ class Adam:
         """Move the masters by one update of size ``rate``, then write the working weights."""
         self.steps += 1
         first, second = self.BETAS
-        gradients = [p.grad.float() for p in self._parameters if p.grad is not None]
+        gradients = [gradient(parameter).float() for parameter in self._parameters]
         torch._foreach_lerp_(self.mean, gradients, 1 - first)
         torch._foreach_mul_(self.square, second)
         torch._foreach_addcmul_(self.square, gradients, gradients, 1 - second)

@@ -1,4 +1,4 @@
-"""Training rows: 512 clean tokens beside 512 canvas tokens, in a few static layouts.
+"""Training rows: 1,024 clean tokens beside 512 canvas tokens, in a few static layouts.
 
 Static layouts mean a handful of attention masks made once. Everything else about a row (where its
 hole starts, how long it is, how much suffix the prompt shows) varies per row and is drawn on the
@@ -20,14 +20,15 @@ from training.corruption import Canvases, Task, hole_canvases, plain_canvases
 from training.tokenise import TOKEN_MASK
 from training.tokenizer import EOS, FILE_END, FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, PAD
 
-ROW = 512
+CLEAN, CANVAS = 1024, 512
 """Clean tokens in a row, and canvas tokens in a row."""
+ROW = CLEAN + CANVAS
 CUT_SHARE, LINE_SHARE = 0.45, 0.40
 """Holes that start at a character cut, and behind a newline token; the others start anywhere."""
 FIRST_LINE_SHARE, MORE_LINES_SHARE = 0.60, 0.22
 """Holes that end at the next newline, and at the 2nd to 5th; the others have a random length."""
-NO_SUFFIX_SHARE = 0.15
-SUFFIX_TOKENS = (16, 160)
+NO_SUFFIX_SHARE = 0.22
+SUFFIX_TOKENS = (16, 256)
 MIDDLE_WEIGHT = 4.0
 """The causal mode chooses lengths and judges candidates, so its middles count more."""
 
@@ -36,8 +37,9 @@ MIDDLE_WEIGHT = 4.0
 class Layout:
     """How a row is divided: ``segments`` prompts, each followed by its share of the canvases.
 
-    A plain row is one segment of running text whose canvases stand at their own place in it; in a
-    fill-in-the-middle row all canvases of a segment stand at the place of its middle.
+    A plain row is one segment of running text whose canvases stand at their own place in its
+    last CANVAS tokens; in a fill-in-the-middle row all canvases of a segment stand at the place of
+    its middle.
     """
 
     fill_in: bool
@@ -46,7 +48,7 @@ class Layout:
 
     @property
     def segment_length(self) -> int:
-        return ROW // self.segments
+        return CLEAN // self.segments
 
     @property
     def reserve(self) -> int:
@@ -61,28 +63,31 @@ class Layout:
     @property
     def canvases(self) -> int:
         """Canvases of one segment."""
-        return ROW // (self.segments * self.canvas_width)
+        return CANVAS // (self.segments * self.canvas_width)
 
     def visibility(self) -> Tensor:
-        """``[3, 2 * ROW]`` int32: first visible clean key, the one after the last, canvas."""
-        index = torch.arange(ROW)
-        segment_start = index // self.segment_length * self.segment_length
-        canvas = index // self.canvas_width
+        """``[3, ROW]`` int32: first visible clean key, the one after the last, canvas."""
+        clean, canvas = torch.arange(CLEAN), torch.arange(CANVAS)
+        number = canvas // self.canvas_width
+        segment_start = clean // self.segment_length * self.segment_length
         if self.fill_in:
-            canvas_limit = segment_start + self.prompt_length
+            canvas_start = number // self.canvases * self.segment_length
+            canvas_limit = canvas_start + self.prompt_length
         else:
-            canvas_limit = canvas * self.canvas_width
-        first = torch.cat((segment_start, segment_start))
-        limit = torch.cat((index + 1, canvas_limit))
-        number = torch.cat((torch.full_like(index, -1), canvas))
-        return torch.stack((first, limit, number)).int()
+            canvas_start = torch.zeros_like(canvas)
+            canvas_limit = CLEAN - CANVAS + number * self.canvas_width
+        first = torch.cat((segment_start, canvas_start))
+        limit = torch.cat((clean + 1, canvas_limit))
+        return torch.stack((first, limit, torch.cat((torch.full_like(clean, -1), number)))).int()
 
     def positions(self) -> Tensor:
-        """``[2 * ROW]`` position of every token in the sequence it would have when served."""
-        index = torch.arange(ROW)
-        clean = index % self.segment_length
-        canvas = self.prompt_length + index % self.canvas_width if self.fill_in else index
-        return torch.cat((clean, canvas))
+        """``[ROW]`` position of every token in the sequence it would have when served."""
+        clean, canvas = torch.arange(CLEAN), torch.arange(CANVAS)
+        if self.fill_in:
+            canvas = self.prompt_length + canvas % self.canvas_width
+        else:
+            canvas += CLEAN - CANVAS
+        return torch.cat((clean % self.segment_length, canvas))
 
 
 PLAIN_LAYOUTS = {
@@ -93,19 +98,20 @@ PLAIN_LAYOUTS = {
 }
 FILL_IN_LAYOUTS = {
     Layout(True, 1, 64): 0.30,
-    Layout(True, 1, 128): 0.10,
-    Layout(True, 1, 32): 0.10,
-    Layout(True, 2, 64): 0.25,
-    Layout(True, 2, 32): 0.17,
-    Layout(True, 4, 32): 0.08,  # short prompts, as at the top of a small file
+    Layout(True, 1, 128): 0.12,
+    Layout(True, 1, 256): 0.04,
+    Layout(True, 2, 64): 0.20,
+    Layout(True, 2, 32): 0.14,
+    Layout(True, 4, 32): 0.14,
+    Layout(True, 8, 16): 0.06,  # short prompts, as at the top of a small file
 }
 
 
 def is_visible(visibility: Tensor, query: Tensor, key: Tensor) -> Tensor:
     """The attention rule of all layouts, elementwise over indices into ``[clean | canvas]``."""
     clean = (key >= visibility[0, query]) & (key < visibility[1, query])
-    canvas = (key >= ROW) & (visibility[2, key] == visibility[2, query])
-    return (clean & (key < ROW)) | canvas
+    canvas = (key >= CLEAN) & (visibility[2, key] == visibility[2, query])
+    return (clean & (key < CLEAN)) | canvas
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ def newline_table(tokenizer: Path, vocab_size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch of rows; every tensor is ``[rows, ROW]``."""
+    """One batch of rows; tensors are ``[rows, CLEAN]``, those of canvases ``[rows, CANVAS]``."""
 
     layout: Layout
     clean: Tensor
@@ -237,14 +243,14 @@ def fill_in_batch(stream: Stream, rows: int, layout: Layout, hardest: bool = Fal
     number = count * layout.canvases
     task = torch.full((number,), Task.EXACT, device=device) if hardest else None
     levels = torch.ones(number, device=device) if hardest else None
-    canvases = hole_canvases(ahead, hole, layout.canvases, width, EOS, task, levels)
+    canvases = hole_canvases(ahead, hole, hidden, layout.canvases, width, EOS, task, levels)
     return Batch(
         layout,
-        clean.view(rows, ROW),
-        target.view(rows, ROW),
-        weight.view(rows, ROW),
-        middle.view(rows, ROW),
-        canvases.reshape(rows, ROW),
+        clean.view(rows, CLEAN),
+        target.view(rows, CLEAN),
+        weight.view(rows, CLEAN),
+        middle.view(rows, CLEAN),
+        canvases.reshape(rows, CANVAS),
     )
 
 
@@ -286,9 +292,11 @@ class PlainRows:
     def _windows(self, count: int) -> Tensor:
         device = self.stream.tokens.device
         if self._next + count > len(self._order):
-            phase = int(torch.randint(0, ROW, ()))
-            windows = (len(self.stream) - phase - 1) // ROW
-            self._order = torch.randperm(max(windows, count), device=device) % windows * ROW + phase
+            phase = int(torch.randint(0, CLEAN, ()))
+            windows = (len(self.stream) - phase - 1) // CLEAN
+            self._order = (
+                torch.randperm(max(windows, count), device=device) % windows * CLEAN + phase
+            )
             self._next = 0
         self._next += count
         return self._order[self._next - count : self._next]
@@ -297,18 +305,18 @@ class PlainRows:
         """A batch of ``rows`` rows in a plain layout."""
         stream, device = self.stream, self.stream.tokens.device
         aligned = rows // 2
-        border = integers(0, ROW // layout.canvas_width - 1, (aligned,), device)
+        border = integers(0, CANVAS // layout.canvas_width - 1, (aligned,), device)
         cut = stream.cuts[integers(0, len(stream.cuts) - 1, (aligned,), device)]
-        at_cut = (cut - border * layout.canvas_width).clamp(0, len(stream) - ROW - 1)
+        place = CLEAN - CANVAS + border * layout.canvas_width
+        at_cut = (cut - place).clamp(0, len(stream) - CLEAN - 1)
         start = torch.cat((self._windows(rows - aligned), at_cut))
-        index = start[:, None] + torch.arange(ROW, device=device)
+        index = start[:, None] + torch.arange(CLEAN, device=device)
         clean = stream.read(index)
-        weight = torch.ones(rows, ROW, device=device)
+        weight = torch.ones(rows, CLEAN, device=device)
         weight[:, -1] = 0.0
         blocks = (-1, layout.canvas_width)
-        canvases = plain_canvases(
-            clean.view(blocks), stream.is_cut(index).view(blocks), stream.newline
-        )
+        text, is_cut = clean[:, -CANVAS:], stream.is_cut(index[:, -CANVAS:])
+        canvases = plain_canvases(text.reshape(blocks), is_cut.reshape(blocks), stream.newline)
         nothing = torch.zeros_like(clean, dtype=torch.bool)
         target = torch.roll(clean, -1, 1)
-        return Batch(layout, clean, target, weight, nothing, canvases.reshape(rows, ROW))
+        return Batch(layout, clean, target, weight, nothing, canvases.reshape(rows, CANVAS))

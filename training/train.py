@@ -1,4 +1,4 @@
-"""Trains dg-tiny against a wall clock.
+"""Trains dg-tiny, or its causal twin, against a wall clock.
 
 python -m training.train --data .train/pack/a .train/pack/b --out .train/run --minutes 23
 
@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from training.model import ModelConfig, parameter_count
-from training.rows import ROW
+from training.rows import CLEAN
 from training.trainer import Trainer, rate_factor
 
 CONDITIONED_FROM, CONDITIONED_SHARE = 0.40, 0.30
@@ -75,6 +75,7 @@ def run(trainer: Trainer, options: argparse.Namespace, log: Log, started: float)
         compiling = step - first < COMPILE_STEPS
         wanted = progress >= CONDITIONED_FROM and trainer.choice.random() < CONDITIONED_SHARE
         conditioned = wanted or (compiling and step - first >= COMPILE_STEPS // 2)
+        conditioned = conditioned and not trainer.causal_only
         conditioned_steps += conditioned
         flops += trainer.step(step, progress, conditioned)
         step += 1
@@ -91,14 +92,14 @@ def run(trainer: Trainer, options: argparse.Namespace, log: Log, started: float)
         if step % LOG_STEPS == 0 and not compiling:
             figures, now = trainer.figures.read(), time.time()
             steps = min(LOG_STEPS, step - first - COMPILE_STEPS)
-            rate = steps * trainer.rows * 2 * ROW / (now - mark)
+            rate = steps * trainer.rows * trainer.length / (now - mark)
             log.write(
                 step=step,
                 progress=round(progress, 4),
                 rate_factor=round(rate_factor(step, progress), 4),
                 tokens_per_second=int(rate),
                 utilisation=round(flops / (now - mark) / PEAK_FLOPS, 4),
-                million_tokens=round(step * trainer.rows * ROW / 1e6, 1),
+                million_tokens=round(step * trainer.rows * CLEAN / 1e6, 1),
                 conditioned_steps=conditioned_steps,
                 **figures,
             )
@@ -123,7 +124,7 @@ def guard(step: int, rate: float, figures: dict[str, Any], device: torch.device)
 
 def totals(trainer: Trainer, step: int) -> dict[str, float]:
     """What the whole run read."""
-    clean = step * trainer.rows * ROW
+    clean = step * trainer.rows * CLEAN
     found = {"million_tokens": clean / 1e6, "epochs": clean / len(trainer.stream)}
     if trainer.device.type == "cuda":
         found["peak_memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
@@ -148,11 +149,12 @@ def options_from(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path(".train/run"))
     parser.add_argument("--minutes", type=float, required=True, help="from start to end of all")
     parser.add_argument("--steps", type=int, default=sys.maxsize, help="stop after so many")
-    parser.add_argument("--rows", type=int, default=128, help="rows in a batch")
+    parser.add_argument("--rows", type=int, default=80, help="rows in a batch")
     parser.add_argument("--save-minutes", type=float, default=4.0)
     parser.add_argument("--resume", type=Path, help="a state.pt to go on from")
     parser.add_argument("--start", type=Path, help="an exported checkpoint to take weights from")
     parser.add_argument("--progress", type=float, default=0.0, help="where its schedule stood")
+    parser.add_argument("--causal", action="store_true", help="train the left-to-right twin")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int, help="only so many layers, for trials")
     parser.add_argument("--tiny", action="store_true", help="a model for trials on a CPU")
@@ -175,7 +177,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         config, weights = fused_weights(options.start)
     log = Log(options.out, started)
-    trainer = Trainer(config, options.data, options.rows, device, weights)
+    trainer = Trainer(config, options.data, options.rows, device, weights, options.causal)
     log.write(
         parameters=parameter_count(trainer.model),
         training_tokens=len(trainer.stream),

@@ -20,6 +20,7 @@ from training.corruption import Task
 from training.model import DiffusionModel, Mask, ModelConfig, Rotation, parameter_count, rotations
 from training.optim import Optimiser, to_fp8
 from training.rows import (
+    CLEAN,
     FILL_IN_LAYOUTS,
     PLAIN_LAYOUTS,
     ROW,
@@ -55,10 +56,11 @@ class View:
     """Query-key pairs that the mask lets through, of one row."""
 
 
-def make_view(layout: Layout, config: ModelConfig, device: torch.device) -> View:
-    """Mask and tables of ``layout``: flex_attention's on a GPU, dense elsewhere."""
+def make_view(layout: Layout, config: ModelConfig, device: torch.device, length: int) -> View:
+    """Mask and tables of the first ``length`` tokens of ``layout``: flex_attention's on a GPU,
+    dense elsewhere."""
     visibility = layout.visibility().to(device)
-    index = torch.arange(2 * ROW, device=device)
+    index = torch.arange(length, device=device)
     dense = is_visible(visibility, index[:, None], index[None])
     mask: Mask = dense
     if device.type == "cuda":
@@ -66,16 +68,18 @@ def make_view(layout: Layout, config: ModelConfig, device: torch.device) -> View
         def rule(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return is_visible(visibility, query, key)
 
-        mask = create_block_mask(rule, None, None, 2 * ROW, 2 * ROW, device=device)
-    return View(mask, rotations(config, layout.positions().to(device)), int(dense.sum()))
+        mask = create_block_mask(rule, None, None, length, length, device=device)
+    positions = layout.positions()[:length].to(device)
+    return View(mask, rotations(config, positions), int(dense.sum()))
 
 
-def row_flops(model: DiffusionModel, pairs: int) -> float:
-    """Floating-point operations of one row's forward pass."""
+def row_flops(model: DiffusionModel, pairs: int, length: int) -> float:
+    """Floating-point operations of the forward pass of one row, of which ``length`` tokens are
+    read or refined."""
     config = model.config
     hidden = sum(parameter_count(layer) for layer in model.layers)
-    linear = 2 * 2 * ROW * (hidden + model.embedding.numel())
-    conditioning = 2 * ROW * parameter_count(model.self_conditioning)
+    linear = 2 * length * (hidden + model.embedding.numel())
+    conditioning = 2 * (length - CLEAN) * parameter_count(model.self_conditioning)
     attention = 4 * len(model.layers) * config.query_heads * config.head_size * pairs
     return linear + conditioning + attention
 
@@ -86,31 +90,33 @@ def rate_factor(step: int, progress: float) -> float:
     return warm * min(1.0, max(0.0, (1 - progress) / DECAY_SHARE))
 
 
+def halves(values: Tensor) -> tuple[Tensor, Tensor]:
+    """``[rows, length]`` as its part of the clean tokens and its part of the canvases."""
+    return values[:, :CLEAN], values[:, CLEAN:]
+
+
 class Figures:
     """Running sums on the device; reading them is the only synchronisation."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, causal_only: bool) -> None:
+        self._causal_only = causal_only
         self._losses = torch.zeros(4, 2, dtype=torch.float64, device=device)
         self._deciles = torch.zeros(len(Task) * 10, 2, device=device)
 
     @torch.no_grad()
     def add(self, batch: Batch, losses: Tensor) -> None:
-        """Count per-position ``losses`` ``[rows, 2 * ROW]``."""
-        causal, canvas = losses.detach().float().split(ROW, 1)
+        """Count per-position ``losses`` ``[rows, ROW]``, or ``[rows, CLEAN]`` of a twin."""
+        causal, canvas = halves(losses.detach().float())
         corrupted = batch.canvases.corrupted.float()
         text = (batch.causal_weight > 0).float()
-        for row, (values, weight) in enumerate(
-            (
-                (causal, text),
-                (causal, batch.middle.float()),
-                (canvas, batch.canvases.weight),
-                (canvas, corrupted),
-            )
-        ):
+        counted = [(causal, text), (causal, batch.middle.float())]
+        if not self._causal_only:
+            counted += [(canvas, batch.canvases.weight), (canvas, corrupted)]
+            bucket = (batch.canvases.noise * 10).long().clamp(max=9) + batch.canvases.task * 10
+            sums = torch.stack(((canvas * corrupted).flatten(), corrupted.flatten()), 1)
+            self._deciles.index_add_(0, bucket.flatten(), sums)
+        for row, (values, weight) in enumerate(counted):
             self._losses[row] += torch.stack(((values * weight).sum(), weight.sum()))
-        bucket = (batch.canvases.noise * 10).long().clamp(max=9) + batch.canvases.task * 10
-        sums = torch.stack(((canvas * corrupted).flatten(), corrupted.flatten()), 1)
-        self._deciles.index_add_(0, bucket.flatten(), sums)
 
     def read(self) -> dict[str, Any]:
         """Mean losses since the last reading; corrupted ones also by task and decile of noise."""
@@ -138,9 +144,14 @@ class Trainer:
         rows: int,
         device: torch.device,
         weights: dict[str, Tensor] | None = None,
+        causal_only: bool = False,
     ) -> None:
-        """``weights`` are fused fp32 values to start from instead of random ones."""
+        """``weights`` are fused fp32 values to start from instead of random ones.
+
+        ``causal_only`` trains a left-to-right model on the same rows: their clean tokens alone.
+        """
         self.config, self.rows, self.device = config, rows, device
+        self.causal_only, self.length = causal_only, CLEAN if causal_only else ROW
         self.model = DiffusionModel(config).to(device)
         if weights is not None:
             self.model.load_state_dict(weights)
@@ -152,11 +163,15 @@ class Trainer:
         self.stream = Stream.build(unpack(data), newline)
         self.plain_rows = PlainRows(self.stream)
         layouts = [*PLAIN_LAYOUTS, *FILL_IN_LAYOUTS]
-        self.views = {layout: make_view(layout, config, device) for layout in layouts}
-        self.figures = Figures(device)
+        self.views = {layout: make_view(layout, config, device, self.length) for layout in layouts}
+        self.figures = Figures(device, causal_only)
         self.choice = random.Random(3)
         self.blank = torch.zeros(
-            rows, ROW, config.hidden_size, device=device, dtype=self.model.embedding.dtype
+            rows,
+            self.length - CLEAN,
+            config.hidden_size,
+            device=device,
+            dtype=self.model.embedding.dtype,
         )
         self.held_out = dict(self._held_out_batches(data[0], newline))
 
@@ -179,14 +194,14 @@ class Trainer:
         return self.plain_rows.batch(self.rows, layout)
 
     def states(self, batch: Batch, soft: Tensor) -> Tensor:
-        """Last-layer states ``[rows, 2 * ROW, hidden]``."""
-        view = self.views[batch.layout]
-        return self.model(batch.clean, batch.canvases.shown, soft, view.rotation, view.mask)
+        """Last-layer states ``[rows, length, hidden]``."""
+        view, shown = self.views[batch.layout], batch.canvases.shown[:, : self.length - CLEAN]
+        return self.model(batch.clean, shown, soft, view.rotation, view.mask)
 
     def losses(self, batch: Batch, states: Tensor) -> Tensor:
-        """Cross-entropy ``[rows, 2 * ROW]`` in both modes."""
+        """Cross-entropy ``[rows, length]`` in both modes."""
         target = torch.cat((batch.causal_target, batch.canvases.target), 1)
-        return self.model.losses(states, target)
+        return self.model.losses(states, target[:, : self.length].contiguous())
 
     def step(self, step: int, progress: float, conditioned: bool) -> float:
         """One update; returns the floating-point operations that it took."""
@@ -194,19 +209,22 @@ class Trainer:
         soft = self.blank
         if conditioned:
             with torch.no_grad():
-                soft = self.model.soften(self.states(batch, soft)[:, ROW:].contiguous())
+                soft = self.model.soften(self.states(batch, soft)[:, CLEAN:].contiguous())
         losses = self.losses(batch, self.states(batch, soft))
-        causal, canvas = losses.split(ROW, 1)
-        weight = batch.canvases.weight
-        causal_loss = (causal * batch.causal_weight).sum() / batch.causal_weight.sum()
-        canvas_loss = (canvas * weight).sum() / weight.sum()
-        first, last = CAUSAL_WEIGHT
-        (canvas_loss + (first + (last - first) * progress) * causal_loss).backward()
+        causal, canvas = halves(losses)
+        loss = (causal * batch.causal_weight).sum() / batch.causal_weight.sum()
+        if not self.causal_only:
+            first, last = CAUSAL_WEIGHT
+            weight = batch.canvases.weight
+            loss = loss * (first + (last - first) * progress)
+            loss = loss + (canvas * weight).sum() / weight.sum()
+        loss.backward()
         factor = rate_factor(step, progress)
         self.optimiser.step(step, factor, fp8=progress >= 1 - FP8_SHARE)
         self.figures.add(batch, losses)
         passes = 4 if conditioned else 3  # forward, twice that for backward, one more to condition
-        return passes * self.rows * row_flops(self.model, self.views[batch.layout].pairs)
+        pairs = self.views[batch.layout].pairs
+        return passes * self.rows * row_flops(self.model, pairs, self.length)
 
     @torch.no_grad()
     def validate(self) -> dict[str, dict[str, float]]:
@@ -215,24 +233,24 @@ class Trainer:
         return {name: self._validate(*batches) for name, batches in self.held_out.items()}
 
     def _validate(self, plain: Batch, holes: Batch) -> dict[str, float]:
-        causal = self.losses(plain, self.states(plain, self.blank))[:, : ROW - 1].mean()
+        causal = self.losses(plain, self.states(plain, self.blank))[:, : CLEAN - 1].mean()
         states = self.states(holes, self.blank)
-        middle, canvas = self.losses(holes, states).float().split(ROW, 1)
-        hole = holes.canvases.corrupted
+        middle, canvas = halves(self.losses(holes, states).float())
         prompt = holes.layout.prompt_length
-        guess = self.model.logits(states[:, prompt - 1 : ROW - 1]).argmax(-1)
-        right = guess == holes.causal_target[:, prompt - 1 : ROW - 1]
-        causal_exact = (right | ~holes.middle[:, prompt - 1 : ROW - 1]).all(1)
-        width = holes.layout.canvas_width
-        guess = self.model.logits(states[:, ROW : ROW + width]).argmax(-1)
-        right = (guess == holes.canvases.target[:, :width]) | ~hole[:, :width]
+        guess = self.model.logits(states[:, prompt - 1 : CLEAN - 1]).argmax(-1)
+        right = guess == holes.causal_target[:, prompt - 1 : CLEAN - 1]
+        causal_exact = (right | ~holes.middle[:, prompt - 1 : CLEAN - 1]).all(1)
         values = {
             "causal": causal,
             "causal_middle": (middle * holes.middle).sum() / holes.middle.sum(),
-            "canvas_all_noise": (canvas * hole).sum() / hole.sum(),
             "causal_exact": causal_exact.float().mean(),
-            "one_step_exact": right.all(1).float().mean(),
         }
+        if not self.causal_only:
+            hole, width = holes.canvases.corrupted, holes.layout.canvas_width
+            guess = self.model.logits(states[:, CLEAN : CLEAN + width]).argmax(-1)
+            right = (guess == holes.canvases.target[:, :width]) | ~hole[:, :width]
+            values["canvas_all_noise"] = (canvas * hole).sum() / hole.sum()
+            values["one_step_exact"] = right.all(1).float().mean()
         return {name: round(float(value), 4) for name, value in values.items()}
 
     def save_weights(self, folder: Path, facts: dict[str, Any]) -> None:
