@@ -1,9 +1,10 @@
 """Cuts holes into held-out files: the questions that measure the model.
 
-python -m training.holes --out .train --holes bench/quality/holes_v1.jsonl
+python -m training.holes --out .train --folder bench/quality
 
 A `line` hole is a whole line of code, its indentation left in the prefix. A `rest` hole
-is the rest of a line from a random character on, often from the middle of a word.
+is the rest of a line from a random character on, often from the middle of a word. The other
+kinds are in training/cuts.py.
 """
 
 import argparse
@@ -14,11 +15,12 @@ import shutil
 import tokenize
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from training.cuts import CUTS, Cut, HeldOutFile, draw_cuts
 from training.tokenizer import load_for_source
 
 KINDS = ("line", "rest")
@@ -29,6 +31,8 @@ _MINIMUM_SUFFIX = 40
 _MIDDLE_TOKENS = range(2, 25)
 _MINIMUM_MIDDLE = 2  # characters, blanks not counted
 _HOLES = 500
+_KEPT = {"lines": 250, "span": 250, "two": 250, "quiet": 350}
+"""How many of each kind a checkout holds: 500 would pass two megabytes a file."""
 _DEVELOPMENT_HOLES = 200
 _SEED = 22
 _LAYOUT = frozenset(
@@ -49,12 +53,11 @@ class Hole:
 
 
 @dataclass(frozen=True)
-class HeldOutFile:
-    """A file that training never saw, and the indices of its lines of code from 0."""
+class TwoHoles(Hole):
+    """Two gaps: `between` stands behind the first and before the `second`, then `suffix`."""
 
-    path: str
-    lines: list[str]
-    code: list[int]
+    between: str
+    second: str
 
 
 def code_lines(text: str) -> list[int]:
@@ -139,6 +142,46 @@ def draw(
             yield hole
 
 
+def hole_of(file: HeldOutFile, cut: Cut, kind: str, identity: str) -> Hole | None:
+    """A program with its gaps taken out; None when too little text is left around them."""
+    text = file.text
+    (start, end), *more = cut.gaps
+    last = more[0][1] if more else end
+    prefix, suffix = text[:start], text[last:]
+    if len(prefix) < _MINIMUM_PREFIX or (len(suffix) < _MINIMUM_SUFFIX and cut.sort != "end"):
+        return None
+    around = (crop_prefix(prefix), text[start:end], suffix[:_SUFFIX_CHARACTERS], file.path)
+    if not more:
+        return Hole(identity, *around, kind)
+    return TwoHoles(identity, *around, kind, text[end : more[0][0]], text[more[0][0] : last])
+
+
+def draw_kind(
+    tokenizer: Tokenizer, package: str, files: list[HeldOutFile], kind: str, seed: int
+) -> Iterator[Hole]:
+    """Holes of one of the kinds in training/cuts.py from one package."""
+    number = 0
+    for file, cut in draw_cuts(tokenizer, package, files, kind, seed):
+        sort = kind if cut.sort == kind else f"{kind}-{cut.sort}"
+        hole = hole_of(file, cut, kind, f"{package}-{sort}-{number:03d}")
+        if hole:
+            number += 1
+            yield hole
+
+
+def choose_kind(
+    tokenizer: Tokenizer, packages: dict[str, list[HeldOutFile]], kind: str, seed: int = _SEED
+) -> list[Hole]:
+    """Holes of one of the kinds in training/cuts.py, packages alternating."""
+    quotas = zip(sorted(packages), _quotas(_HOLES, len(packages)), strict=True)
+    return _alternate(
+        [
+            list(islice(draw_kind(tokenizer, package, packages[package], kind, seed), count))
+            for package, count in quotas
+        ]
+    )
+
+
 def _quotas(total: int, parts: int) -> list[int]:
     return [total // parts + (index < total % parts) for index in range(parts)]
 
@@ -188,16 +231,23 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(".train"), help="has held_out.jsonl")
-    parser.add_argument("--holes", type=Path, default=Path("bench/quality/holes_v1.jsonl"))
+    parser.add_argument("--folder", type=Path, default=Path("bench/quality"))
     arguments = parser.parse_args()
-    tokenizer = load_for_source(arguments.out)
-    measuring, development = choose(tokenizer, read_held_out(arguments.out / "held_out.jsonl"))
-    write(measuring, arguments.holes)
-    # The holes are excerpts: the licences of their packages travel with them.
-    shutil.copy(
-        arguments.out / "held_out_licences.txt", arguments.holes.with_suffix(".licences.txt")
-    )
-    write(development, arguments.out / "holes_dev.jsonl")
+    out: Path = arguments.out
+    folder: Path = arguments.folder
+    tokenizer = load_for_source(out)
+    packages = read_held_out(out / "held_out.jsonl")
+    measuring, development = choose(tokenizer, packages)
+    write(development, out / "holes_dev.jsonl")
+    kept = {"holes": measuring}
+    for kind in CUTS:
+        holes = choose_kind(tokenizer, packages, kind)
+        write(holes, out / f"{kind}_v1.jsonl")
+        kept[kind] = holes[: _KEPT[kind]]
+    for name, holes in kept.items():
+        write(holes, folder / f"{name}_v1.jsonl")
+        # The holes are excerpts: the licences of their packages travel with them.
+        shutil.copy(out / "held_out_licences.txt", folder / f"{name}_v1.licences.txt")
 
 
 if __name__ == "__main__":
