@@ -346,6 +346,17 @@ async def test_an_editor_that_refuses_an_edit_is_quoted(clients: Clients) -> Non
     assert result["reason"] == "The editor did not apply the edit (read only)."
 
 
+@pytest.mark.parametrize("answer", [None, [], {}, 3])
+async def test_an_editor_that_answers_an_edit_with_something_else_is_not_waited_for(
+    clients: Clients, answer: Any
+) -> None:
+    client = await clients.ready("add(a)")
+    client.on_request = lambda message: answer
+    result = await client.command("dg.edit", EDIT)
+    assert not result["applied"]
+    assert result["reason"].startswith("The editor did not say whether it applied the edit")
+
+
 async def test_code_actions_offer_an_edit_and_the_block_at_the_cursor(clients: Clients) -> None:
     client = await clients.ready("return 1")
     client.notify("textDocument/didChange", whole("def f():\n    \n\nf()\n"))

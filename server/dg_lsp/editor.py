@@ -119,7 +119,9 @@ class Editor:
             )
         except EditorError as error:
             return f"The editor did not apply the edit ({error})."
-        if isinstance(result, types.ApplyWorkspaceEditResult) and not result.applied:
+        if not isinstance(result, types.ApplyWorkspaceEditResult):
+            return "The editor did not say whether it applied the edit; look at the lines."
+        if not result.applied:
             why = f" ({result.failure_reason})" if result.failure_reason else ""
             return f"The editor did not apply the edit{why}."
         return ""

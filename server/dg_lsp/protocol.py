@@ -99,10 +99,14 @@ class Protocol(LanguageServerProtocol):
         try:
             message = self._structured(body, envelope)
         except (msgspec.MsgspecError, JsonRpcException) as error:
-            logger.warning("%s has parameters of the wrong shape (%s).", envelope.method, error)
+            what = envelope.method or "A response"
+            logger.warning("%s has parameters of the wrong shape (%s).", what, error)
             if envelope.method is not None:
                 why = f"The parameters of {envelope.method} are malformed: {error}."
                 self._refuse(envelope.id, types.ErrorCodes.InvalidParams, why)
+            elif envelope.id is not None:
+                # Whoever waits for this response must not wait for ever.
+                self._handle_response(envelope.id, None)
             return
         if envelope.id is not None and envelope.method is not None and not hasattr(message, "id"):
             why = f"{envelope.method} is a notification; send it without an id."
@@ -115,7 +119,10 @@ class Protocol(LanguageServerProtocol):
             logger.exception("%s could not be handled.", envelope.method)
 
     async def ask(self, method: str, params: object) -> object:
-        """Send a request to the editor and wait for its result; raises EditorError."""
+        """Send a request to the editor and wait for its result; raises EditorError.
+
+        A response that cannot be read is one without a result.
+        """
         try:
             return cast("object", await self.send_request_async(method, params))
         except JsonRpcException as error:
