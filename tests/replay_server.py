@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dg_engine.job import CanvasJob
 from dg_engine.tokenizer import Tokenizer
 from dg_lsp.bench.measured_server import measured
 from dg_lsp.configuration import Configuration
@@ -28,8 +29,14 @@ def replay_server(folder: Path, script: dict[str, Any]) -> Server:
     """A server whose engine follows `script`."""
     tokenizer = Tokenizer(folder)
     engine = ScriptedEngine(tokenizer, script["answers"])
-    # Nobody looks at old jobs, and a server under load is held to a flat memory.
-    engine.on_job = lambda job: engine.jobs.clear()
+
+    def forget(job: CanvasJob) -> None:
+        # Nobody looks at old jobs, and a server under load is held to a flat memory.
+        engine.jobs.clear()
+        engine.prefetches.clear()
+        engine.cancelled.clear()
+
+    engine.on_job = forget
 
     async def factory(configuration: Configuration, listener: StatusListener) -> Backend:
         return Backend(engine, tokenizer, prompt_format_for(tokenizer, folder))

@@ -14,7 +14,7 @@ from tests.replay_server import command
 tiny = server_fixtures.tiny
 MIB = 1 << 20
 SECONDS = 5
-GROWTH_MIB = 24
+GROWTH_MIB = 12
 """How much more memory five seconds may take; a copy of the file at each change is 2500 MiB."""
 LOOP_MS = 20
 """Half of the loop's turns at least are in time, however busy the machine is."""
