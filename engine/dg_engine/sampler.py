@@ -124,10 +124,11 @@ def entropy(logits: Tensor) -> Tensor:
     return -weighted.masked_fill(log_probabilities.isinf(), 0.0).sum(-1)
 
 
-def accept_entropy_bound(position_entropy: Tensor, free: Tensor, bound: float) -> Tensor:
+def accept_entropy_bound(position_entropy: Tensor, free: Tensor, bound: float | Tensor) -> Tensor:
     """Accept free positions, most certain first, while the sum of those before stays in bound.
 
-    position_entropy float [rows, canvas], free bool [rows, canvas] -> bool [rows, canvas].
+    position_entropy float [rows, canvas], free bool [rows, canvas] -> bool [rows, canvas]; a bound
+    per row is [rows, 1].
     """
     budgeted = position_entropy.masked_fill(~free, math.inf)
     ordered, order = budgeted.sort(dim=-1, stable=True)
@@ -136,10 +137,13 @@ def accept_entropy_bound(position_entropy: Tensor, free: Tensor, bound: float) -
     return torch.zeros_like(free).scatter(-1, order, chosen)
 
 
-def accept_top_k(position_entropy: Tensor, free: Tensor, step: int, max_steps: int) -> Tensor:
+def accept_top_k(
+    position_entropy: Tensor, free: Tensor, step: int | Tensor, max_steps: int | Tensor
+) -> Tensor:
     """Accept the ceil(n * step / max_steps) most certain of n free positions; step counts from 1.
 
-    position_entropy float [rows, canvas], free bool [rows, canvas] -> bool [rows, canvas].
+    position_entropy float [rows, canvas], free bool [rows, canvas] -> bool [rows, canvas]; a step
+    and a cap per row are int64 [rows, 1].
     """
     budgeted = position_entropy.masked_fill(~free, math.inf)
     rank = budgeted.argsort(dim=-1, stable=True).argsort(dim=-1)

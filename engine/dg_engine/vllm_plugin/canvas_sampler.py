@@ -1,0 +1,361 @@
+"""One step of a mixed batch on the device: prompts, canvases, commits, scores, greedy lines.
+
+The mathematics is that of dg_engine.sampler, row by row, and tests hold it to that. There is no
+loop over requests, and nothing is read back to the host. What is as wide as the vocabulary is done
+on the flat rows of logits; what is as wide as a canvas on padded [requests, canvas] tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dg_engine.job import Role
+from dg_engine.sampler import Vocabulary, accept_entropy_bound, accept_top_k, entropy
+from dg_engine.vllm_plugin.drafts import Code
+from dg_engine.vllm_plugin.draws import noise_ids, pick
+from dg_engine.vllm_plugin.states import NO_END, CanvasStates, Phase, Real, Whole
+
+ROWS_PER_PASS = 1024
+"""Rows of logits handled at once; each vocabulary-wide float32 copy of them is 1 GiB at 262,144."""
+
+
+class Batch(NamedTuple):
+    """The requests of a step, `n` of them, and the rows of their logits, `rows` in all."""
+
+    slots: Tensor
+    """int64 [n]"""
+    scheduled: Tensor
+    """Rows of logits per request, 0 while its prompt is read; int64 [n]."""
+    prefilled: Tensor
+    """Whether the request's prompt ends in this step, bool [n]."""
+    row_slots: Tensor
+    """int64 [rows]"""
+    row_positions: Tensor
+    """Canvas position of each row, int64 [rows]."""
+    draws_candidates: bool
+    """Whether any request has a rule that draws candidates."""
+    conditions: bool
+    """Whether any request may take a second step."""
+
+
+class Outcome(NamedTuple):
+    """What a step found."""
+
+    emitted: Tensor
+    """Ids of the committed canvases, int64 [n, canvas]."""
+    emitted_counts: Tensor
+    """How many of them are new tokens of the request, int64 [n]."""
+    next_ids: Tensor
+    """Input of the next forward, int64 [n, canvas]."""
+    row_ids: Tensor
+    """The draft, by row [rows]."""
+    row_entropy: Tensor
+    """Nats, float32 [rows]."""
+    row_scores: Tensor
+    """See Draft.scores, float32 [rows]."""
+    row_steps: Tensor
+    """Step of the row's request, int64 [rows]."""
+    row_codes: Tensor
+    """Code of the row's request, -1 where it took no step [rows]."""
+    row_settled: Tensor
+    """Settled positions of the row's request [rows]."""
+
+
+class Embedding(NamedTuple):
+    """The model's embedding, scaled; both give [rows, hidden]."""
+
+    of_ids: Callable[[Tensor], Tensor]
+    """From int64 [rows]."""
+    of_probabilities: Callable[[Tensor], Tensor]
+    """From float32 [rows, vocab]."""
+
+
+class _Rows(NamedTuple):
+    """Per row of logits."""
+
+    likeliest: Tensor
+    candidate: Tensor
+    entropy: Tensor
+    score: Tensor
+
+
+class _Now(NamedTuple):
+    """The state of the batch's requests before the step."""
+
+    whole: Tensor
+    real: Tensor
+    ids: Tensor
+    given: Tensor
+    roles: Tensor
+
+    def column(self, column: Whole) -> Tensor:
+        """One whole number of each request [n]."""
+        return self.whole[:, column]
+
+
+class _Found(NamedTuple):
+    """What a denoise step would make of each request; meant only for those that denoise."""
+
+    next_ids: Tensor
+    argmax: Tensor
+    certainty: Tensor
+    converged: Tensor
+    settled: Tensor
+
+
+class CanvasSampler:
+    """Advances CanvasStates by one forward's logits."""
+
+    def __init__(
+        self,
+        states: CanvasStates,
+        vocabulary: Vocabulary,
+        special: Tensor,
+        embedding: Embedding,
+        *,
+        rows_per_pass: int = ROWS_PER_PASS,
+    ) -> None:
+        """`special`: ids that text never holds, bool [vocab]; end tokens are not among them."""
+        self._states = states
+        self._vocabulary = vocabulary
+        self._bans = tuple(
+            (column, mask.nonzero()[:, 0])
+            for column, mask in (
+                (Whole.BAN_SPECIAL, special & ~vocabulary.eos),
+                (Whole.BAN_LINES, vocabulary.line_break),
+                (Whole.BAN_ENDS, vocabulary.eos),
+            )
+        )
+        self._embedding = embedding
+        self._rows_per_pass = rows_per_pass
+        self._positions = torch.arange(states.canvas_length, device=states.device)
+
+    def step(self, logits: Tensor, batch: Batch) -> Outcome:
+        """Advance every request of the batch; logits after the softcap [rows, vocab]."""
+        states = self._states
+        rows = self._row_statistics(logits, batch)
+        shape = states.ids.shape
+        by_slot = [
+            torch.zeros(shape, dtype=values.dtype, device=values.device).index_put(
+                (batch.row_slots, batch.row_positions), values
+            )[batch.slots]
+            for values in rows
+        ]
+        return self._advance(batch, _Rows(*by_slot))
+
+    def _row_statistics(self, logits: Tensor, batch: Batch) -> _Rows:
+        """Everything that reads whole rows of logits; leaves the next step's conditioning."""
+        whole, real = self._states.whole[batch.row_slots], self._states.real[batch.row_slots]
+        phase, step, max_steps = (whole[:, c] for c in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS))
+        span = real[:, Real.T_MAX] - real[:, Real.T_MIN]
+        remaining = max_steps - step
+        tempered = real[:, Real.T_MIN] + span * remaining / max_steps.clamp_min(1)
+        temperature = torch.where(phase == Phase.DENOISE, tempered, 1.0).float()
+        slots, positions = batch.row_slots, batch.row_positions
+        given = self._states.given[slots, positions]
+        behind = (positions + 1).clamp_max(self._states.canvas_length - 1)
+        pinned = self._states.roles[slots, positions] == Role.PIN
+        parts: list[_Rows] = []
+        for begin in range(0, max(1, logits.shape[0]), self._rows_per_pass):
+            part = slice(begin, begin + self._rows_per_pass)
+            processed = logits[part].float() / temperature[part, None]
+            for column, ids in self._bans:
+                columns = processed[:, ids].masked_fill(whole[part, column, None] > 0, -torch.inf)
+                processed[:, ids] = columns
+            likeliest = processed.argmax(-1)
+            chosen = torch.where(pinned[part], given[part], likeliest)
+            target = torch.where(
+                phase[part] == Phase.SCORE,
+                self._states.given[slots[part], behind[part]],
+                torch.where(phase[part] == Phase.GREEDY, likeliest, chosen),
+            )
+            log_probabilities = torch.log_softmax(processed, -1)
+            score = log_probabilities.gather(-1, target[:, None])[:, 0]
+            probabilities = torch.softmax(processed, -1)
+            candidate = likeliest
+            if batch.draws_candidates:
+                offsets = positions[part] - whole[part, Whole.START]
+                candidate = pick(probabilities, whole[part, Whole.SEED], step[part], offsets)
+            if batch.conditions:
+                soft = self._embedding.of_probabilities(probabilities)
+                own = self._embedding.of_ids(given[part])
+                mixed = torch.where(pinned[part, None], own, soft)
+                self._states.conditioning[slots[part], positions[part]] = mixed.to(
+                    self._states.conditioning.dtype
+                )
+            parts.append(_Rows(likeliest, candidate, entropy(processed), score))
+        return _Rows(*(torch.cat(values) for values in zip(*parts, strict=True)))
+
+    def _advance(self, batch: Batch, rows: _Rows) -> Outcome:
+        """Accept, renoise, settle and change phases; `rows` are [n, canvas] here."""
+        states, slots = self._states, batch.slots
+        now = _Now(
+            states.whole[slots], states.real[slots], states.ids[slots], states.given[slots],
+            states.roles[slots],
+        )  # fmt: skip
+        phase, width = now.column(Whole.PHASE), now.column(Whole.WIDTH)
+        # With asynchronous scheduling a forward may come that a request no longer wants.
+        running = (batch.scheduled == width) & (batch.scheduled > 0)
+        denoising = running & (phase == Phase.DENOISE)
+        committing = running & (phase == Phase.COMMIT)
+        greedy = running & (phase == Phase.GREEDY)
+        found = self._denoise(slots, now, rows)
+        code = self._codes(now, found, rows, running)
+        token = rows.likeliest[:, 0]
+
+        states.argmax[slots] = _where(denoising, found.argmax, states.argmax[slots])
+        newest, older = states.history[:1, slots], states.history[:-1, slots]
+        states.history[1:, slots] = _where(denoising, older, states.history[1:, slots])
+        states.history[:1, slots] = _where(denoising, found.argmax[None], newest)
+        commits = (code == Code.BLOCK_CONVERGED) | (code == Code.BLOCK_MAX_STEPS)
+        next_ids = _where(denoising, found.next_ids, now.ids)
+        next_ids = _where(commits, found.argmax, next_ids)
+        next_ids = _where(greedy, torch.where(self._positions == 0, token[:, None], 0), next_ids)
+        steps = now.column(Whole.STEP) + running
+        next_ids = self._change_phase(batch, now, steps, code, committing, next_ids)
+
+        place = torch.empty(len(states.whole), dtype=torch.int64, device=slots.device)
+        place[slots] = torch.arange(len(slots), device=slots.device)
+        of_row, positions = place[batch.row_slots], batch.row_positions
+        shown = _where(greedy, rows.likeliest, found.argmax)
+        return Outcome(
+            now.ids,
+            torch.where(committing | greedy, width, 0),
+            next_ids,
+            shown[of_row, positions],
+            found.certainty[of_row, positions],
+            rows.score[of_row, positions],
+            steps[of_row],
+            code[of_row],
+            torch.where(denoising, found.settled, 0)[of_row],
+        )
+
+    def _denoise(self, slots: Tensor, now: _Now, rows: _Rows) -> _Found:
+        """dg_engine.sampler.denoise_step with rules per request."""
+        inside = self._positions < now.column(Whole.WIDTH)[:, None]
+        free = (now.roles != Role.PIN) & inside
+        certainty = rows.entropy.masked_fill(~free, 0.0)
+        argmax = torch.where(free, rows.likeliest, now.given)
+        step, max_steps = now.column(Whole.STEP), now.column(Whole.MAX_STEPS)
+        top_k = now.column(Whole.TOP_K) > 0
+        bound = now.real[:, Real.ENTROPY_BOUND, None].float()
+        share = accept_top_k(certainty, free, step[:, None] + 1, max_steps[:, None].clamp_min(1))
+        accepted = _where(top_k, share, accept_entropy_bound(certainty, free, bound))
+        kept = (now.roles == Role.SEED) & (step < now.column(Whole.KEEP_SEED_STEPS))[:, None]
+        renoised = torch.where(kept, now.ids, self._noise(now.whole, step + 1))
+        next_ids = torch.where(accepted, _where(top_k, argmax, rows.candidate), renoised)
+
+        wanted = self._wanted(argmax, free, now.whole)
+        stable = torch.ones_like(top_k)
+        for age, draft in enumerate(self._states.history[:, slots]):
+            same = ((draft == argmax) | ~wanted).all(-1)
+            stable = stable & (same | (age >= now.column(Whole.STABILITY)))
+        mean = (certainty * wanted).sum(-1) / wanted.sum(-1).clamp_min(1)
+        sure = mean < now.real[:, Real.CONFIDENCE].float()
+        before = _where(step > 0, self._states.argmax[slots], now.ids)
+        return _Found(
+            torch.where(free, next_ids, now.given),
+            argmax,
+            certainty,
+            (stable & sure) | ~wanted.any(-1),
+            ((argmax == before) & free).sum(-1),
+        )
+
+    def _codes(self, now: _Now, found: _Found, rows: _Rows, running: Tensor) -> Tensor:
+        """Code per request, -1 where it took no step [n]."""
+        phase, step, max_steps, blocks = (
+            now.column(column)
+            for column in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS, Whole.BLOCKS)
+        )
+        denoising, greedy = running & (phase == Phase.DENOISE), running & (phase == Phase.GREEDY)
+        spent = step + 1 >= max_steps
+        ended = denoising & (found.converged | spent)
+        eos, line_break = self._vocabulary
+        behind = self._positions >= now.column(Whole.START)[:, None]
+        behind = behind & (self._positions < now.column(Whole.WIDTH)[:, None])
+        last = (blocks == 1) | ((blocks != NO_END) & (eos[found.argmax] & behind).any(-1))
+        token = rows.likeliest[:, 0]
+        line_ended = eos[token] | (line_break[token] & (now.column(Whole.LINE_ENDS) > 0))
+        code = torch.full_like(step, -1)
+        for mask, value in (
+            (denoising | greedy, Code.GOES_ON),
+            (ended & ~last, Code.BLOCK_MAX_STEPS),
+            (ended & ~last & found.converged, Code.BLOCK_CONVERGED),
+            (ended & last, Code.MAX_STEPS),
+            (ended & last & found.converged, Code.CONVERGED),
+            (running & (phase == Phase.SCORE), Code.CONVERGED),
+            (greedy & spent, Code.MAX_STEPS),
+            (greedy & line_ended, Code.CONVERGED),
+            (greedy & (max_steps == 0), Code.LOST),
+        ):
+            code = code.masked_fill(mask, int(value))
+        return code
+
+    def _change_phase(
+        self,
+        batch: Batch,
+        now: _Now,
+        steps: Tensor,
+        code: Tensor,
+        committing: Tensor,
+        next_ids: Tensor,
+    ) -> Tensor:
+        """Write the state that the next forward finds; an open block follows a committed one.
+
+        Returns the ids that it reads [n, canvas].
+        """
+        states, slots = self._states, batch.slots
+        commits = (code == Code.BLOCK_CONVERGED) | (code == Code.BLOCK_MAX_STEPS)
+        finished = (code == Code.CONVERGED) | (code == Code.MAX_STEPS) | (code == Code.LOST)
+        phase = now.column(Whole.PHASE)
+        phase = phase.masked_fill(commits, int(Phase.COMMIT))
+        phase = phase.masked_fill(committing, int(Phase.DENOISE))
+        phase = phase.masked_fill(finished, int(Phase.FINISHED))
+        phase = torch.where(batch.prefilled, now.column(Whole.FIRST_PHASE), phase)
+        blocks = now.column(Whole.BLOCKS)
+        whole = now.whole.clone()
+        whole[:, Whole.PHASE] = phase
+        whole[:, Whole.STEP] = steps.masked_fill(committing | batch.prefilled, 0)
+        whole[:, Whole.WIDTH] = now.column(Whole.WIDTH).masked_fill(
+            committing, states.canvas_length
+        )
+        whole[:, Whole.START] = now.column(Whole.START).masked_fill(committing, 0)
+        whole[:, Whole.BLOCKS] = torch.where(committing & (blocks != NO_END), blocks - 1, blocks)
+        given = now.given.masked_fill(committing[:, None], 0)
+        roles = now.roles.masked_fill(committing[:, None], int(Role.HOLE))
+        begins = committing | (batch.prefilled & (phase == Phase.DENOISE))
+        noise = self._noise(whole, torch.zeros_like(steps))
+        inputs = _where(begins, torch.where(roles == Role.HOLE, noise, given), next_ids)
+        inputs = _where(batch.prefilled & ~begins, given, inputs)
+        states.whole[slots], states.given[slots], states.roles[slots] = whole, given, roles
+        states.ids[slots] = inputs
+        states.history[:, slots] = _where(
+            begins, torch.full_like(now.ids, -1), states.history[:, slots]
+        )
+        restarts = (begins | commits)[:, None, None]
+        states.conditioning[slots] = states.conditioning[slots].masked_fill(restarts, 0.0)
+        return inputs
+
+    def _noise(self, whole: Tensor, counter: Tensor) -> Tensor:
+        offsets = self._positions - whole[:, Whole.START, None]
+        vocab_size = len(self._vocabulary.eos)
+        return noise_ids(whole[:, Whole.SEED, None], counter[:, None], offsets, vocab_size)
+
+    def _wanted(self, argmax: Tensor, free: Tensor, whole: Tensor) -> Tensor:
+        """dg_engine.sampler.wanted_region with a stop rule per request."""
+        limit = whole[:, Whole.LINES, None]
+        ends = (self._vocabulary.eos[argmax] & free).cumsum(-1)
+        breaks = (self._vocabulary.line_break[argmax] & free).cumsum(-1)
+        count = torch.where(limit > 0, breaks + limit * ends, ends)
+        before = torch.nn.functional.pad(count, (1, 0))[..., :-1]
+        stops = whole[:, Whole.STOPS, None] > 0
+        return free & (~stops | (before < limit.clamp_min(1)))
+
+
+def _where(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """torch.where with one flag per request [n] over [..., n, canvas]."""
+    return torch.where(mask[:, None], yes, no)
