@@ -1,75 +1,78 @@
-"""Ways to fill one hole that are measured side by side, each as a canvas job."""
+"""Ways to fill a hole that are measured side by side, all on the same holes and seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 from dg_engine.job import CanvasJob, Judge, JudgeKind, Role, Rule
 
-from dg_lsp.jobs import hole_job
-from dg_lsp.lines import Lines
-from dg_lsp.prompts.base import PromptFormat
-from dg_lsp.prompts.settings import HoleSettings, InfillSettings
-from dg_lsp.prompts.view import CursorView, view_at
+from dg_lsp.bench import pairs, typed
+from dg_lsp.bench.cases import Answer, Case, Subject, ask, case_of, last_frame
+from dg_lsp.bench.holes import Hole
+from dg_lsp.bench.outcome import Filled
+
+BuildJob = Callable[[Case], CanvasJob]
+Solve = Callable[[Subject, Hole], Awaitable[Filled | None]]
+"""Fill a hole; None where the method does not fit it. Raises EngineError."""
+
+ONE = frozenset({"line", "rest"})
+BLOCK = frozenset({"lines", "span"})
+QUIET = frozenset({"quiet"})
+TWO = frozenset({"two"})
+ALL = "all"
 
 
-class Hole(msgspec.Struct, frozen=True):
-    """One held-out hole: the text before it, what stood there, the text after it."""
+class Method(NamedTuple):
+    """A way to fill holes, and the kinds of hole that it is for."""
 
-    id: str
-    prefix: str
-    middle: str
-    suffix: str
-    path: str
-    kind: str = "line"
+    solve: Solve
+    leaves: frozenset[str] = TWO | QUIET
+    """Kinds that it leaves out."""
+    only: frozenset[str] | None = None
+    """The only kinds that it is for; all others where None."""
+    by_twin: bool = False
+    """Whether the twin solves it."""
 
-
-class Case(NamedTuple):
-    """A hole as a model sees it."""
-
-    hole: Hole
-    view: CursorView
-    job: CanvasJob
-    """The server's own job, the start of every method."""
-    middle: list[int]
-    """Token ids of the true text."""
-    suffix: list[int]
-    """Token ids behind the hole."""
+    def fits(self, kind: str) -> bool:
+        """Whether holes of a kind are filled by this method."""
+        return kind in self.only if self.only is not None else kind not in self.leaves
 
 
-Method = Callable[[Case], CanvasJob]
+WIDTHS = {
+    True: {
+        1: [16],
+        4: [2, 4, 8, 16],
+        8: [1, 2, 3, 4, 6, 8, 11, 16],
+        14: [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24],
+    },
+    False: {
+        1: [48],
+        4: [8, 16, 32, 48],
+        8: [4, 8, 12, 16, 24, 32, 40, 48],
+        14: [2, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56],
+    },
+}
+"""Raced lengths by how many, of one line (True) and of several (False)."""
+ORACLE_CANVAS = {True: 64, False: 128}
+CAUSAL_LIMIT = {True: 64, False: 192}
+"""Tokens after which a causal line is cut off."""
 
 
-def case_of(hole: Hole, prompts: PromptFormat, settings: InfillSettings) -> Case:
-    """Put the cursor into the hole and build what the server would send."""
-    text = hole.prefix + hole.suffix
-    line = hole.prefix.count("\n")
-    column = len(hole.prefix) - (hole.prefix.rfind("\n") + 1)
-    view = view_at(Lines.of(text), line, column, path=hole.path, language="python")
-    prompt = prompts.build(view, settings.budget)
-    job = hole_job(hole.id, prompt, prompts, settings, multi_line=False)
-    return Case(hole, view, job, prompts.encode(hole.middle), prompt.suffix)
+def widths_of(case: Case, count: int) -> list[int]:
+    """`count` lengths to race, as far as they fit the job's canvas."""
+    room = min(case.canvas_length, max(len(case.job.canvas), *case.job.widths, 1))
+    return [width for width in WIDTHS[case.is_short][count] if width <= room] or [room]
 
 
-def with_line(settings: InfillSettings, **changes: object) -> InfillSettings:
-    """The settings with another way to fill a line."""
-    line: HoleSettings = msgspec.structs.replace(settings.line, **changes)
-    return msgspec.structs.replace(settings, line=line)
-
-
-def changed(**fields: object) -> Method:
-    """The server's job with some fields replaced."""
-    return lambda case: msgspec.structs.replace(case.job, **fields)
-
-
-def known_length(canvas: int, steps: int, rule: Rule = Rule.TOP_K) -> Method:
+def known_length(steps: int, canvas: int | None = None, rule: Rule = Rule.TOP_K) -> BuildJob:
     """The oracle: a hole as wide as the true text, the suffix pinned behind it."""
 
     def build(case: Case) -> CanvasJob:
-        width = len(case.middle)
-        pins = case.suffix[: max(0, canvas - width)]
+        size = min(case.canvas_length, canvas or ORACLE_CANVAS[case.is_short])
+        width = max(1, min(len(case.middle), case.canvas_length))
+        pins = case.suffix[: max(0, size - width)]
         return msgspec.structs.replace(
             case.job,
             canvas=[0] * width + pins,
@@ -85,20 +88,27 @@ def known_length(canvas: int, steps: int, rule: Rule = Rule.TOP_K) -> Method:
 
 
 def causal_alone(case: Case) -> CanvasJob:
-    """The causal mode's greedy line, no canvas."""
+    """The causal mode's greedy text, no canvas."""
+    limit = min(CAUSAL_LIMIT[case.is_short], case.canvas_length)
     return msgspec.structs.replace(
-        case.job, causal_candidate=True, causal_sure=float("-inf"), widths=[16]
+        case.job,
+        canvas=[0] * limit,
+        roles=bytes([Role.HOLE]) * limit,
+        causal_candidate=True,
+        causal_sure=float("-inf"),
+        widths=[limit],
     )
 
 
-def open_canvas(canvas: int, steps: int) -> Method:
+def open_canvas(steps: int) -> BuildJob:
     """Prompt only: one hole, ended by an end token; nothing pinned."""
 
     def build(case: Case) -> CanvasJob:
+        width = min(case.canvas_length, ORACLE_CANVAS[case.is_short] // 2)
         return msgspec.structs.replace(
             case.job,
-            canvas=[0] * canvas,
-            roles=bytes([Role.HOLE]) * canvas,
+            canvas=[0] * width,
+            roles=bytes([Role.HOLE]) * width,
             widths=[],
             causal_candidate=False,
             max_steps=steps,
@@ -107,38 +117,141 @@ def open_canvas(canvas: int, steps: int) -> Method:
     return build
 
 
-def raced(widths: list[int], steps: int, **fields: object) -> Method:
-    """Widths over the pinned suffix, judged as the server judges unless `fields` say otherwise."""
-    return changed(widths=widths, max_steps=steps, **fields)
+def raced(count: int, steps: int, **fields: object) -> BuildJob:
+    """Lengths over the pinned suffix, judged as the server judges unless `fields` say otherwise."""
+
+    def build(case: Case) -> CanvasJob:
+        return msgspec.structs.replace(
+            case.job, widths=widths_of(case, count), max_steps=steps, **fields
+        )
+
+    return build
 
 
-WIDE = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24]
-EIGHT = [1, 2, 3, 4, 6, 8, 11, 16]
-SUFFIX_JUDGE = Judge(JudgeKind.CAUSAL, suffix_tokens=4)
+def judged_by_suffix(
+    count: int, steps: int, suffix_tokens: int, *, causal_candidate: bool
+) -> BuildJob:
+    """Raced lengths, judged by the causal mode over the text and the first suffix tokens."""
+
+    def build(case: Case) -> CanvasJob:
+        return msgspec.structs.replace(
+            raced(count, steps)(case),
+            judge=Judge(JudgeKind.CAUSAL, tail=case.suffix[:suffix_tokens]),
+            causal_candidate=causal_candidate,
+        )
+
+    return build
+
+
+def solved(build: BuildJob) -> Solve:
+    """One job for each hole."""
+
+    async def solve(subject: Subject, hole: Hole) -> Filled:
+        case = case_of(hole, subject)
+        return filled(subject, await ask(subject, case, build(case)))
+
+    return solve
+
+
+def filled(subject: Subject, answer: Answer) -> Filled:
+    """The answer for a question of one hole."""
+    return Filled(
+        [answer.text],
+        answer.steps,
+        answer.forwards,
+        answer.ms,
+        answer.score,
+        len(subject.prompts.encode(answer.text)),
+    )
+
+
+def by_first_step(count: int, steps: int) -> Solve:
+    """The length whose first step is the most confident, then that one alone."""
+
+    async def solve(subject: Subject, hole: Hole) -> Filled:
+        case = case_of(hole, subject)
+        race = raced(
+            count, 1, judge=Judge(JudgeKind.CONFIDENCE), causal_candidate=False
+        )(case)  # fmt: skip
+        frame, ms = await last_frame(subject.engine, race)
+        if frame is None or not frame.widths:
+            return filled(subject, Answer("", 0, 0, ms))
+        width = frame.widths[0]
+        seed = None if race.seed is None else race.seed + race.widths.index(width)
+        alone = msgspec.structs.replace(race, widths=[width], max_steps=steps, seed=seed)
+        answer = await ask(subject, case, alone)
+        return filled(subject, answer.after(Answer("", frame.step, frame.forwards, ms)))
+
+    return solve
+
+
+SCORES = Judge(JudgeKind.CONFIDENCE)
+SUFFIX_TOKENS = (0, 2, 4, 8)
 
 METHODS: dict[str, Method] = {
-    "default": lambda case: case.job,
-    "known length, 1 step": known_length(64, 1),
-    "known length, 2 steps": known_length(64, 2),
-    "known length, 4 steps": known_length(64, 4),
-    "known length, 8 steps": known_length(64, 8),
-    "known length, 16 steps": known_length(64, 16),
-    "known length, 4 steps, canvas 32": known_length(32, 4),
-    "known length, entropy bound, 16 steps": known_length(64, 16, Rule.ENTROPY_BOUND),
-    "causal line alone": causal_alone,
-    "open canvas, 8 steps": open_canvas(32, 8),
-    "14 widths, 4 steps": raced(WIDE, 4),
-    "8 widths, 4 steps": raced(EIGHT, 4),
-    "8 widths, 2 steps": raced(EIGHT, 2),
-    "8 widths, 4 steps, holes may not end": raced(EIGHT, 4, may_end=False),
-    "8 widths, 4 steps, without causal line": raced(EIGHT, 4, causal_candidate=False),
-    "8 widths, 4 steps, judged with suffix": raced(EIGHT, 4, judge=SUFFIX_JUDGE),
-    "8 widths, 4 steps, by confidence": raced(EIGHT, 4, judge=Judge(JudgeKind.CONFIDENCE)),
-    "4 widths, 4 steps": raced([2, 4, 8, 16], 4),
-    "4 widths, 2 steps": raced([2, 4, 8, 16], 2),
-    "1 width of 16, 4 steps": raced([16], 4),
-    "4 widths, 2 steps, unless sure (-0.1)": raced([2, 4, 8, 16], 2, causal_sure=-0.1),
-    "4 widths, 2 steps, unless sure (-0.2)": raced([2, 4, 8, 16], 2, causal_sure=-0.2),
-    "4 widths, 2 steps, unless sure (-0.4)": raced([2, 4, 8, 16], 2, causal_sure=-0.4),
-    "4 widths, 1 step": raced([2, 4, 8, 16], 1),
-}
+    "default": Method(solved(lambda case: case.job), leaves=TWO),
+    **{
+        f"known length, {steps} step{'s' * (steps > 1)}": Method(solved(known_length(steps)))
+        for steps in (1, 2, 4, 8, 16)
+    },
+    "known length, 4 steps, canvas 32": Method(solved(known_length(4, 32)), only=ONE),
+    "known length, entropy bound, 16 steps": Method(
+        solved(known_length(16, rule=Rule.ENTROPY_BOUND))
+    ),
+    "causal line alone": Method(solved(causal_alone), leaves=TWO),
+    "twin": Method(solved(causal_alone), leaves=TWO, by_twin=True),
+    "open canvas, 8 steps": Method(solved(open_canvas(8))),
+    "8 widths, 4 steps, by first step": Method(by_first_step(8, 4)),
+    "8 widths, 4 steps, by final score": Method(
+        solved(raced(8, 4, judge=SCORES, causal_candidate=False))
+    ),
+    **{
+        f"8 widths, 4 steps, judged with {count} suffix tokens{end}": Method(
+            solved(judged_by_suffix(8, 4, count, causal_candidate=with_line))
+        )
+        for count in SUFFIX_TOKENS
+        for with_line, end in ((True, ""), (False, ", no causal line"))
+    },
+    "8 widths, 4 steps, no causal line": Method(solved(raced(8, 4, causal_candidate=False))),
+    "8 widths, 4 steps, holes may not end": Method(solved(raced(8, 4, may_end=False))),
+    **{
+        f"{count} width{'s' * (count > 1)}, {steps} step{'s' * (steps > 1)}": Method(
+            solved(raced(count, steps))
+        )
+        for count, steps in (
+            (1, 1), (1, 2), (1, 4), (1, 8), (4, 1), (4, 2), (4, 4), (4, 8), (8, 1), (8, 2), (8, 4),
+            (8, 8), (14, 2), (14, 4),
+        )
+    },
+    **{
+        f"cascade, 4 widths, 2 steps, unless sure ({-tenths / 100:g})": Method(
+            solved(raced(4, 2, causal_candidate=True, causal_sure=-tenths / 100)), leaves=TWO
+        )
+        for tenths in (5, 10, 20, 40, 60)
+    },
+    **{
+        f"warm start after {count} character{'s' * (count > 1)}": Method(
+            typed.after(count), only=ONE
+        )
+        for count in (1, 2, 3)
+    },
+    "two at once": Method(pairs.at_once, only=TWO),
+    "two in turn": Method(pairs.in_turn, only=TWO),
+    "two at once, known lengths, 8 steps": Method(pairs.at_once_known(8), only=TWO),
+    "two in turn, known lengths, 8 steps": Method(
+        pairs.in_turn_by(known_length(8)), only=TWO
+    ),
+}  # fmt: skip
+
+
+def known_methods(names: str, *, twin: bool) -> list[str]:
+    """Names out of a list separated by ';', or of all; raises ValueError that names them."""
+    wanted = list(METHODS) if names == ALL else [name.strip() for name in names.split(";")]
+    for name in wanted:
+        if name not in METHODS:
+            raise ValueError(f"No method is called {name!r}; choose from: {'; '.join(METHODS)}.")
+    if names == ALL:
+        return [name for name in wanted if twin or not METHODS[name].by_twin]
+    if not twin and any(METHODS[name].by_twin for name in wanted):
+        raise ValueError("The method 'twin' needs another checkpoint; give it by --twin FOLDER.")
+    return wanted

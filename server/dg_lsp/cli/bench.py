@@ -1,15 +1,19 @@
-"""`dg-lsp bench replay` and `dg-lsp bench quality`: measure the server and a model."""
+"""`dg-lsp bench replay`, `quality` and `humaneval`: measure the server and a model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dg_lsp.cli.errors import EXIT_CODES_HELP, CliError, ExitCode, reported
+
+if TYPE_CHECKING:
+    from dg_lsp.bench.drive import Judged, Plan
 
 app = typer.Typer(
     help="Measure: recorded typing against the server, held-out holes against a model.",
@@ -26,6 +30,20 @@ Model = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads for the engine.")]
+Processes = Annotated[
+    int, typer.Option(min=1, help="Engines side by side; times no longer compare then.")
+]
+Methods = Annotated[
+    str | None, typer.Option(help="Names separated by ';', or 'all'; else the server's own way.")
+]
+Twin = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="A causal checkpoint to compare with (method 'twin')."),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep outcomes here, so that a broken run goes on."),
+]
 
 
 @app.command(epilog=EXIT_CODES_HELP)
@@ -105,47 +123,129 @@ def quality(
             help="One hole a line: id, prefix, middle, suffix, path; else the checkout's own.",
         ),
     ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(help="Kinds of the checkout's own holes, separated by ','; or 'all'."),
+    ] = None,
     as_json: AsJson = False,
     model: Model = None,
+    twin: Twin = None,
     threads: Threads = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Names separated by ';'; else the server's own way.")
+    processes: Processes = 1,
+    methods: Methods = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first holes of each kind.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first holes.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Noise seed; else the model's own.")] = None,
+    cache: Cache = None,
 ) -> None:
     """Fill held-out holes by each method and count how many are as they were."""
     with reported():
-        from dg_engine.engine import EngineError
+        from dg_lsp.bench.drive import Plan
+        from dg_lsp.bench.holes import FILES, holes_of, read_holes
 
-        from dg_lsp.bench.machine import machine
-        from dg_lsp.bench.methods import METHODS
-        from dg_lsp.bench.quality import HOLES, evaluate, markdown, read_holes, summary
-        from dg_lsp.cli.session import usable_model
-
-        names = methods.split(";") if methods else ["default"]
-        for name in names:
-            if name not in METHODS:
-                known = "; ".join(METHODS)
-                raise CliError(f"No method is called {name!r}; choose from: {known}.")
-        folder = usable_model(model)
+        wanted = _kinds(kinds, FILES, ["line", "rest"])
+        folder, other, names = _asked(model, twin, methods)
         try:
-            cases = read_holes(holes or HOLES, limit)
+            cases = read_holes(holes, limit) if holes else holes_of(wanted, limit)
         except (OSError, ValueError) as error:
             raise CliError(f"{error} Name a file of holes by --holes.") from None
+        if holes and kinds:
+            cases = [hole for hole in cases if hole.kind in wanted]
+        plan = Plan(folder, cases, names, other, threads, processes, seed, cache)
+        note = f"{len(cases)} holes of {holes.name if holes else 'bench/quality'}"
+        _measure(plan, "quality", f"{note}{_first(limit)}.", as_json)
 
-        def told(number: int) -> None:
-            if number % _TOLD_EVERY == 0:
-                typer.echo(f"{number} of {len(cases)}", err=True)
 
+@app.command(epilog=EXIT_CODES_HELP)
+def humaneval(
+    data: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Has HumanEval-SingleLineInfilling.jsonl.gz, …")
+    ],
+    kinds: Annotated[
+        str | None, typer.Option(help="single, multi, span, separated by ','; else all three.")
+    ] = None,
+    as_json: AsJson = False,
+    model: Model = None,
+    twin: Twin = None,
+    threads: Threads = None,
+    processes: Processes = 1,
+    methods: Methods = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="So many tasks of each kind, drawn by --seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which tasks --limit draws.")] = 0,
+    cache: Cache = None,
+) -> None:
+    """Fill the holes of HumanEval-Infilling and run the programs' tests, each in a sandbox."""
+    with reported():
+        from dg_lsp.bench.drive import Plan
+        from dg_lsp.bench.humaneval import FILES, Judge, read_tasks
+        from dg_lsp.bench.sandbox import SandboxError
+
+        wanted = _kinds(kinds, FILES, list(FILES))
+        folder, other, names = _asked(model, twin, methods)
         try:
-            results = asyncio.run(evaluate(folder, cases, names, threads, told))
-        except EngineError as error:
-            raise CliError(str(error), ExitCode.ENGINE_FAILED) from None
-        if as_json:
-            typer.echo(json.dumps({"model": folder.name, "methods": summary(results)}))
-        else:
-            where = f"engine on {threads or 'its own choice of'} threads; {machine()}"
-            typer.echo(f"{len(cases)} holes, model {folder.name}, {where}.\n\n{markdown(results)}")
+            tasks = read_tasks(data, wanted, limit, seed)
+            judge = Judge(tasks)
+        except (OSError, ValueError, SandboxError) as error:
+            raise CliError(f"{error} Name the folder of the data by --data.") from None
+        holes = [task.hole for task in tasks]
+        plan = Plan(folder, holes, names, other, threads, processes, None, cache)
+        drawn = f", {limit} of each kind drawn with seed {seed}" if limit else ""
+        note = f"{len(holes)} tasks of HumanEval-Infilling{drawn}; {judge.sandbox}."
+        _measure(plan, "humaneval", note, as_json, judge)
+
+
+def _kinds(text: str | None, known: Mapping[str, object], otherwise: list[str]) -> list[str]:
+    """Kinds out of a list separated by ','; raises CliError."""
+    if text is None:
+        return otherwise
+    wanted = list(known) if text == "all" else [kind.strip() for kind in text.split(",")]
+    for kind in wanted:
+        if kind not in known:
+            raise CliError(f"No kind of hole is called {kind!r}; choose from: {', '.join(known)}.")
+    return wanted
+
+
+def _asked(
+    model: str | None, twin: Path | None, methods: str | None
+) -> tuple[Path, Path | None, list[str]]:
+    """The folders and methods of a run; raises CliError."""
+    from dg_lsp.bench.methods import known_methods
+    from dg_lsp.cli.session import usable_model
+
+    try:
+        names = known_methods(methods or "default", twin=twin is not None)
+    except ValueError as error:
+        raise CliError(str(error)) from None
+    return usable_model(model), usable_model(f"{twin.absolute()}") if twin else None, names
+
+
+def _first(limit: int | None) -> str:
+    return f", the first {limit} of each kind" if limit else ""
+
+
+def _measure(plan: Plan, bench: str, note: str, as_json: bool, judge: Judged | None = None) -> None:
+    """Run a plan and print its figures; raises CliError."""
+    from dg_engine.engine import EngineError
+
+    from dg_lsp.bench.drive import drive
+    from dg_lsp.bench.quality import digest_of_plan, summary
+    from dg_lsp.bench.tables import markdown
+
+    def told(number: int) -> None:
+        if number % _TOLD_EVERY == 0:
+            typer.echo(f"{number} of {len(plan.holes)}", err=True)
+
+    try:
+        results = asyncio.run(drive(plan, judge, told))
+    except EngineError as error:
+        raise CliError(str(error), ExitCode.ENGINE_FAILED) from None
+    except (OSError, ValueError) as error:
+        raise CliError(str(error)) from None
+    digest = digest_of_plan(plan, results, bench=bench, note=note)
+    typer.echo(json.dumps(summary(digest, results)) if as_json else markdown(digest))
 
 
 def _settings(changes: list[str]) -> dict[str, Any]:
