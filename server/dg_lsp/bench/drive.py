@@ -186,10 +186,11 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
     """The first error in a group of groups."""
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, ExceptionGroup) else first
+    leaves = group.subgroup(lambda error: not isinstance(error, BaseExceptionGroup))
+    first = (leaves or group).exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _read(path: Path | None) -> dict[str, Outcome | None]:
