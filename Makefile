@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-editors check bench lock clean
+.PHONY: help demo test test-editors check bench lock generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -16,6 +16,7 @@ help:
 	@echo "make test-editors  drive real VS Code and Neovim (installs them into ~/.cache; needs apt-get)"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
+	@echo "make generate  write what follows from the settings' schema (docs, VS Code)"
 	@echo "make lock   refresh requirements/*.txt (UPGRADE=1: newest versions)"
 	@echo "make clean  remove .venv and caches"
 
@@ -49,6 +50,9 @@ bench: $(DEV)
 
 lock: $(DEV)
 	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+generate: $(DEV)
+	@$(BIN)/python scripts/generate.py
 
 clean:
 	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

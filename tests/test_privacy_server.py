@@ -10,11 +10,12 @@ import pytest
 from dg_engine.job import DoneKind
 from dg_engine.tokenizer import Tokenizer
 from dg_lsp.completion import SECRET_IN_LINES, Completer, Source
-from dg_lsp.configuration import Configuration, read_configuration
+from dg_lsp.configuration import Configuration
 from dg_lsp.privacy.rules import PrivacySettings
 from dg_lsp.prompts import prompt_format_for
 
 from tests import server_fixtures
+from tests.configurations import read_configuration
 from tests.scripted_engine import ScriptedEngine
 from tests.server_fixtures import CURSOR, TEXT, Clients
 from tests.test_cli_errors import dg_lsp

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dg_lsp.configuration import Configuration, ours_in, read_configuration
+from dg_lsp.configuration import Configuration, ours_in
 from dg_lsp.prompts.settings import InfillSettings
+
+from tests.configurations import read_configuration
 
 PROBLEMS: list[tuple[Any, str]] = [
     ({"threads": 0}, 'The setting "threads" takes a whole number from 1 to 1024, not 0.'),

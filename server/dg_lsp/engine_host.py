@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -13,7 +14,6 @@ from dg_engine.tokenizer import Tokenizer
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration
 from dg_lsp.prompts.base import PromptFormat
-from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.status import ModelState, ModelStatus, StatusListener
 
 CLOSE_SECONDS = 1.5
@@ -59,21 +59,25 @@ class EngineHost:
         if (old.model, old.threads) != (configuration.model, configuration.threads):
             await self.close()
             self.start(configuration)
-        elif self._backend is not None and self._loading.done() and not self._loading.exception():
-            self._loading.result().settings = self._infill(self._backend)
 
-    async def completer(self) -> Completer:
-        """The completer, once the model is loaded; raises EngineError when it cannot be."""
+    async def completer(self, configuration: Configuration) -> Completer:
+        """The completer for what is asked under these settings, once the model is loaded.
+
+        All share one engine and one memory. Raises EngineError when the model cannot be loaded.
+        """
         loading = self._loading
         if loading is None:
             raise EngineError("The engine is closed; start the server again.")
         try:
             # Shielded: a request that is cancelled while it waits must not end the loading.
-            return await asyncio.shield(loading)
+            completer = copy.copy(await asyncio.shield(loading))
         except asyncio.CancelledError:
             if loading.cancelled():
                 raise EngineError("The engine was replaced while the request waited.") from None
             raise
+        wanted = configuration.infill(completer.prompt_format.settings)
+        completer.settings = wanted.within(self._canvas_length)
+        return completer
 
     async def close(self) -> None:
         """End the engine, within CLOSE_SECONDS even when it hangs."""
@@ -105,13 +109,7 @@ class EngineHost:
             raise EngineError(message) from error
         self._canvas_length = info.canvas_length
         self._listener(ModelStatus(ModelState.READY))
-        return Completer(
-            backend.engine, backend.tokenizer, backend.prompt_format, self._infill(backend)
-        )
-
-    def _infill(self, backend: Backend) -> InfillSettings:
-        wanted = self._configuration.infill(backend.prompt_format.settings)
-        return wanted.within(self._canvas_length)
+        return Completer(backend.engine, backend.tokenizer, backend.prompt_format)
 
 
 async def child_process(configuration: Configuration, listener: StatusListener) -> Backend:

@@ -10,7 +10,8 @@ from collections.abc import Coroutine
 from dg_engine.engine import EngineError
 
 from dg_lsp.completion import Completer
-from dg_lsp.configuration import Configuration
+from dg_lsp.configuration import Configuration, Settings
+from dg_lsp.configuration.watching import watch
 from dg_lsp.documents import DocumentStore
 from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
@@ -21,6 +22,7 @@ from dg_lsp.privacy import logs
 from dg_lsp.privacy.gate import Gate
 from dg_lsp.shown.desk import Desk
 from dg_lsp.status import ModelState, ModelStatus, StatusBoard
+from dg_lsp.uris import root_of
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ class Session:
         self.editor = Editor(channel)
         self.documents = DocumentStore()
         self.encoding = Encoding.UTF16
-        self.configuration = Configuration()
+        self.settings = Settings()
         self.gate = Gate()
         """What may be read."""
         self.status = StatusBoard(self.editor.tell_status)
@@ -58,23 +60,52 @@ class Session:
             return
         self._opened = True
         self.in_background(self._follow_loading())
-        self.engine.start(self.configuration)
+        self.engine.start(self.settings.server)
+        self.in_background(watch(lambda: self.settings.files, self.reload_settings))
 
-    async def completer(self, limit_ms: int) -> Completer:
+    def configuration_of(self, uri: str) -> Configuration:
+        """The settings that count for a document."""
+        return self.settings.of(root_of(uri, self.editor.roots))
+
+    async def completer(self, configuration: Configuration, limit_ms: int) -> Completer:
         """The completer, once the model is loaded; raises EngineError after `limit_ms`."""
         try:
             async with asyncio.timeout(limit_ms / 1e3):
-                return await self.engine.completer()
+                return await self.engine.completer(configuration)
         except TimeoutError:
             raise EngineError("The model is still loading; ask again in a moment.") from None
 
-    async def configure(self, configuration: Configuration) -> None:
-        """Put settings in force, with a new engine when they name another."""
-        self.configuration = configuration
-        self.gate = Gate(self.editor.roots, configuration.privacy)
+    async def set_roots(self, roots: list[str]) -> None:
+        """These folders are the workspace from now on."""
+        self.editor.roots = roots
+        self.settings.set_folders(roots)
+        await self._configure()
+
+    async def set_client_settings(self, given: object) -> None:
+        """These are the editor's settings from now on."""
+        self.settings.set_client(given)
+        await self._configure()
+
+    async def reload_settings(self) -> None:
+        """A settings file may have changed."""
+        before = self.settings.state
+        self.settings.reload()
+        if self.settings.state != before:
+            logger.info("The settings were read again.")
+            await self._configure()
+
+    async def _configure(self) -> None:
+        """Put the settings in force, with a new engine when they name another."""
+        settings, roots = self.settings, self.editor.roots
+        privacy = {root: settings.of(root).privacy for root in roots}
+        self.gate = Gate(roots, settings.server.privacy, privacy)
         self.desk.forget()
-        logs.set_level(configuration.log_level)
-        await self.engine.configure(configuration)
+        logs.set_level(settings.server.log_level)
+        for problem in settings.problems:
+            logger.warning("%s", problem)
+            # window/showMessage is one of the few messages that may precede initialize's response.
+            self.editor.warn(problem)
+        await self.engine.configure(settings.server)
 
     async def close(self) -> None:
         """End every request, then the engine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import quote, unquote
 
 _PARTS = re.compile(
@@ -44,14 +45,21 @@ def path_of(uri: str) -> str:
     return path
 
 
-def shown_path(uri: str, roots: list[str]) -> str:
-    """The path below the first root that holds it, else the path."""
+def shown_path(uri: str, roots: Sequence[str]) -> str:
+    """The path below the innermost root that holds it, else the path."""
+    path, root = path_of(uri), root_of(uri, roots)
+    return path if root is None else path[len(_folder(root)) :]
+
+
+def root_of(uri: str, roots: Sequence[str]) -> str | None:
+    """The innermost of `roots` that holds what a URI names."""
     path = path_of(uri)
-    for root in roots:
-        start = path_of(root).rstrip("/") + "/"
-        if path.startswith(start):
-            return path[len(start) :]
-    return path
+    holding = (root for root in roots if path.startswith(_folder(root)))
+    return max(holding, key=lambda root: len(_folder(root)), default=None)
+
+
+def _folder(root: str) -> str:
+    return path_of(root).rstrip("/") + "/"
 
 
 def _lower_drive(path: str) -> str:

@@ -31,10 +31,17 @@ export function clientSettings(): ClientSettings {
   };
 }
 
-/** What the server is configured with. */
+/** What the server is configured with: what somebody set; a default would hide what files say. */
 export function serverSettings(): Record<string, unknown> {
   const settings = workspace.getConfiguration(SECTION);
-  return Object.fromEntries(SERVER_KEYS.map((key) => [key, settings.get(key) ?? null]));
+  const isSet = (key: string) => {
+    const found = settings.inspect(key);
+    const values = [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue];
+    return values.some((value) => value !== undefined);
+  };
+  return Object.fromEntries(
+    SERVER_KEYS.filter(isSet).map((key) => [key, settings.get(key) ?? null]),
+  );
 }
 
 /** The model's name as people know it. */

@@ -41,7 +41,7 @@ async def run(session: Session, arguments: Arguments) -> object:
                 language=document.language,
             ),
             multi_line=True,
-            deadline_ms=session.configuration.edit_deadline_ms,
+            deadline_ms=session.configuration_of(document.uri).edit_deadline_ms,
         )
         new = Replacement(line, column, line, column, completion.insert)
         reason = completion.reason or await replace(session, document, [new], LABEL)

@@ -73,7 +73,7 @@ async def run(session: Session, asked: Asked | str) -> object:
 
 async def _applied(session: Session, document: Document, asked: EditRequest) -> Result:
     async def work(completer: Completer) -> Result:
-        edit = await _edited(session, completer, asked)
+        edit = await _edited(session, document, completer, asked)
         end = len(body_of(document.lines[asked.last]))
         new = Replacement(asked.first, 0, asked.last, end, edit.new_text)
         reason = edit.reason or await replace(session, document, [new], LABEL)
@@ -94,7 +94,9 @@ async def _previewed(
         pending.flight = flight
 
     async def work(completer: Completer) -> Result:
-        edit = await _edited(session, completer, asked, lambda new: previews.show(pending, new))
+        edit = await _edited(
+            session, document, completer, asked, lambda new: previews.show(pending, new)
+        )
         pending.flight = None  # from here on an end of the edit is none of the request
         if edit.reason:
             previews.end(pending, edit.reason, edit.done)
@@ -120,11 +122,12 @@ async def _previewed(
 
 async def _edited(
     session: Session,
+    document: Document,
     completer: Completer,
     asked: EditRequest,
     on_draft: OnEditDraft | None = None,
 ) -> Edit:
-    limit = session.configuration.edit_deadline_ms
+    limit = session.configuration_of(document.uri).edit_deadline_ms
     return await completer.edit_lines(asked, on_draft=on_draft, deadline_ms=limit)
 
 

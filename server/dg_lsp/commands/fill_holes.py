@@ -45,7 +45,7 @@ async def run(session: Session, arguments: Arguments) -> object:
     )
 
     async def work(completer: Completer) -> Result:
-        limit = session.configuration.edit_deadline_ms
+        limit = session.configuration_of(document.uri).edit_deadline_ms
         found = await completer.fill_marks(asked, deadline_ms=limit)
         new = [
             Replacement(mark.line, mark.start, mark.line, mark.end, text)

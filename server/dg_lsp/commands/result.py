@@ -67,7 +67,10 @@ async def worked_on(
     with session.flights.begin(document=normalised(document.uri)) as flight:
         on_flight(flight)
         try:
-            return await work(await session.completer(session.configuration.edit_deadline_ms))
+            configuration = session.configuration_of(document.uri)
+            return await work(
+                await session.completer(configuration, configuration.edit_deadline_ms)
+            )
         except EngineError as error:
             return Result(applied=False, reason=str(error))
         except asyncio.CancelledError:

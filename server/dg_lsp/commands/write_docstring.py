@@ -39,7 +39,7 @@ async def run(session: Session, arguments: Arguments) -> object:
         completion = await completer.complete_at(
             view_of(document.lines, gap, path),
             multi_line=True,
-            deadline_ms=session.configuration.edit_deadline_ms,
+            deadline_ms=session.configuration_of(document.uri).edit_deadline_ms,
         )
         text = written(document.lines, gap, completion.insert)
         new = Replacement(gap.line, gap.column, gap.line, gap.column, text)

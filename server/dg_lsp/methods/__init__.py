@@ -16,6 +16,7 @@ from dg_lsp.methods import (
     code_action,
     did_change,
     did_change_configuration,
+    did_change_workspace_folders,
     did_close,
     did_open,
     did_partially_accept_completion,
@@ -82,6 +83,11 @@ METHODS = [
         did_change_configuration.handle,
         did_change_configuration.Params,
     ),
+    Method(
+        types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+        did_change_workspace_folders.handle,
+        did_change_workspace_folders.Params,
+    ),
 ]
 
 IN_PLACE_OF_BUILTIN = [
@@ -89,6 +95,7 @@ IN_PLACE_OF_BUILTIN = [
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
     types.TEXT_DOCUMENT_DID_CLOSE,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
     types.WORKSPACE_EXECUTE_COMMAND,
 ]
 """Methods that pygls would handle itself before calling us: it keeps a second copy of every

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dg_lsp.configuration import SECTION, ours_in, read_configuration
+from dg_lsp.configuration import SECTION, ours_in
 from dg_lsp.editor import EditorError
 from dg_lsp.session import Session
 
@@ -27,7 +27,4 @@ async def handle(session: Session, params: Params) -> None:
             return
     if given is None:
         return  # the settings of others changed
-    configuration, problems = read_configuration(given)
-    for problem in problems:
-        session.editor.warn(problem)
-    await session.configure(configuration)
+    await session.set_client_settings(given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 
-from dg_lsp.configuration import read_configuration
 from dg_lsp.positions import Encoding
 from dg_lsp.session import Session
 
@@ -17,10 +16,6 @@ async def handle(session: Session, params: types.InitializeParams) -> None:
         ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
     )
     folders = [folder.uri for folder in params.workspace_folders or []]
-    session.editor.roots = folders or ([params.root_uri] if params.root_uri else [])
     session.watch_parent(params.process_id)
-    configuration, problems = read_configuration(params.initialization_options)
-    await session.configure(configuration)
-    for problem in problems:
-        # window/showMessage is one of the few messages that may precede the response.
-        session.editor.warn(problem)
+    await session.set_client_settings(params.initialization_options)
+    await session.set_roots(folders or ([params.root_uri] if params.root_uri else []))

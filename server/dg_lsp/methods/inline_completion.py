@@ -73,7 +73,7 @@ async def handle(session: Session, request: Request | None) -> types.InlineCompl
 
 async def _suggest(session: Session, request: Request) -> Served | None:
     """What fits of what was shown, else what the engine says."""
-    desk, configuration = session.desk, session.configuration
+    desk, configuration = session.desk, session.configuration_of(request.document.uri)
     if (served := desk.fitting(request)) is not None:
         return served
     loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ async def _suggest(session: Session, request: Request) -> Served | None:
     limit = invoked if request.invoked else automatic
     started = loop.time()
     try:
-        completer = await session.completer(limit)
+        completer = await session.completer(configuration, limit)
     except EngineError:
         return None  # the status says that the model is loading, or why it does not
     if (served := desk.fitting(request, completer)) is not None:

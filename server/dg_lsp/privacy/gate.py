@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dg_lsp.privacy import secrets
 from dg_lsp.privacy.rules import Decision, PrivacySettings, Rules, Use
@@ -12,9 +12,15 @@ from dg_lsp.uris import path_of
 class Gate:
     """What one workspace and its user allow; new roots or settings need a new one."""
 
-    def __init__(self, roots: Sequence[str] = (), settings: PrivacySettings | None = None) -> None:
-        """`roots` are the URIs of the workspace's folders."""
-        self._rules = Rules([path_of(root) for root in roots], settings)
+    def __init__(
+        self,
+        roots: Sequence[str] = (),
+        settings: PrivacySettings | None = None,
+        of_roots: Mapping[str, PrivacySettings] | None = None,
+    ) -> None:
+        """`roots` are the URIs of the workspace's folders, some with settings of their own."""
+        own = {path_of(root): found for root, found in (of_roots or {}).items()}
+        self._rules = Rules([path_of(root) for root in roots], settings, of_roots=own)
 
     def may_complete(self, uri: str) -> Decision:
         """Whether to complete and edit in a document, which may have no file."""

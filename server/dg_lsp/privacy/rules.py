@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -90,10 +90,11 @@ class Rules:
         roots: Sequence[str],
         settings: PrivacySettings | None = None,
         *,
+        of_roots: Mapping[str, PrivacySettings] | None = None,
         ignore_case: bool = sys.platform in ("darwin", "win32"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        settings = settings or PrivacySettings()
+        """`settings` count outside of `roots`, and in those that `of_roots` does not name."""
         self._ignore_case = ignore_case
         self._clock = clock
         spelled = [spelling for root in roots for spelling in _spellings(root)]
@@ -101,9 +102,11 @@ class Rules:
             Workspace(root, ignore_case=ignore_case, clock=clock)
             for root in sorted(set(spelled), key=len, reverse=True)
         ]
-        self._user = {
-            Use.COMPLETE: self._compiled(settings.exclude),
-            Use.CONTEXT: self._compiled(settings.exclude_from_context),
+        self._user = self._both(settings or PrivacySettings())
+        self._user_in = {
+            spelling: self._both(own)
+            for root, own in (of_roots or {}).items()
+            for spelling in _spellings(root)
         }
         self._remembered: dict[tuple[str, Use], _Remembered] = {}
         self._folders: dict[str, tuple[float, list[str]]] = {}
@@ -176,7 +179,8 @@ class Rules:
         return None if home is None else home.match(path)
 
     def _user_match(self, path: str, home: Workspace | None, use: Use) -> Pattern | None:
-        from_disk, from_root = self._user[use]
+        user = self._user if home is None else self._user_in.get(home.root, self._user)
+        from_disk, from_root = user[use]
         compared = path.lower() if self._ignore_case else path
         start = 1 if home is None else len(home.root) + 1
         return from_disk.decisive(compared[1:]) or from_root.decisive(compared[start:])
@@ -189,6 +193,12 @@ class Rules:
             if compared.startswith(root + "/"):
                 return workspace
         return None
+
+    def _both(self, settings: PrivacySettings) -> dict[Use, tuple[Patterns, Patterns]]:
+        return {
+            Use.COMPLETE: self._compiled(settings.exclude),
+            Use.CONTEXT: self._compiled(settings.exclude_from_context),
+        }
 
     def _compiled(self, globs: Sequence[str]) -> tuple[Patterns, Patterns]:
         """Patterns from the root of the disk, and patterns from a workspace's root."""

@@ -1,0 +1,134 @@
+"""What users may set: the one place from which checks, documentation and editors' forms follow."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Literal
+
+import msgspec
+
+from dg_lsp.privacy.rules import PrivacySettings
+from dg_lsp.prompts.settings import HoleSettings, InfillSettings
+
+
+class Scope(enum.StrEnum):
+    """Where a setting may stand beside the user's own file and the editor."""
+
+    FOLDER = "folder"
+    """In the file of any workspace folder, for the documents below it."""
+    TRUSTED = "trusted"
+    """In the file of a folder that the user trusts, for the whole server."""
+    USER = "user"
+    """Nowhere else."""
+
+
+def _setting(
+    text: str, *, scope: Scope = Scope.FOLDER, expects: str = "", unset: str = ""
+) -> msgspec.Meta:
+    """What people read of a setting.
+
+    `expects` says what it takes where its type does not, `unset` what counts in place of null.
+    """
+    return msgspec.Meta(
+        description=text, extra={"scope": scope, "expects": expects, "unset": unset}
+    )
+
+
+LogLevel = Literal["error", "warning", "info", "debug", "trace"]
+Milliseconds = Annotated[int, msgspec.Meta(ge=50, le=600_000)]
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=256)]
+_GLOBS = 'a list of globs such as ["*.md", "docs/"]'
+
+
+class Configuration(msgspec.Struct, frozen=True, rename="camel"):
+    """The settings in force."""
+
+    model: Annotated[
+        str | None,
+        _setting(
+            "Name or folder of the model; without it DG_LSP_MODEL, then dg-tiny.",
+            scope=Scope.TRUSTED,
+            expects="the name or the folder of a model",
+            unset="`dg-tiny`",
+        ),
+    ] = None
+    threads: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=1024)] | None,
+        _setting(
+            "Processor threads of the engine.",
+            scope=Scope.TRUSTED,
+            unset="the engine decides",
+        ),
+    ] = None
+    max_line_tokens: Annotated[
+        Tokens | None, _setting("Longest completion within a line.", unset="the model's")
+    ] = None
+    max_block_tokens: Annotated[
+        Tokens | None, _setting("Longest completion of several lines.", unset="the model's")
+    ] = None
+    automatic_deadline_ms: Annotated[
+        Milliseconds, _setting("How long a completion may take while you type.")
+    ] = 1500
+    invoked_deadline_ms: Annotated[
+        Milliseconds, _setting("How long a completion may take that you asked for.")
+    ] = 5000
+    edit_deadline_ms: Annotated[Milliseconds, _setting("How long an edit may take.")] = 30_000
+    enabled: Annotated[
+        bool, _setting("Whether suggestions come by themselves; edits are made either way.")
+    ] = True
+    prefetch: Annotated[
+        bool, _setting("Whether what comes behind a suggestion is prepared while it is shown.")
+    ] = True
+    log_level: Annotated[
+        LogLevel,
+        _setting(
+            "What goes to standard error; only `trace` may hold what documents hold.",
+            scope=Scope.TRUSTED,
+            expects='"error", "warning", "info", "debug" or "trace"',
+        ),
+    ] = "warning"
+    exclude: Annotated[
+        list[str],
+        _setting(
+            "Globs of files never to complete in, in the syntax of `.gitignore`; "
+            "`!` takes files back, even from the built-in list.",
+            expects=_GLOBS,
+        ),
+    ] = []
+    exclude_from_context: Annotated[
+        list[str], _setting("Globs of files never to use as context for others.", expects=_GLOBS)
+    ] = []
+    trusted_folders: Annotated[
+        list[str],
+        _setting(
+            "Folders whose `.dg-lsp.toml`, and those below, may set everything but this.",
+            scope=Scope.USER,
+            expects='a list of folders such as ["~/work"]',
+        ),
+    ] = []
+
+    @property
+    def privacy(self) -> PrivacySettings:
+        """What the user says about files."""
+        return PrivacySettings(self.exclude, self.exclude_from_context)
+
+    def infill(self, defaults: InfillSettings) -> InfillSettings:
+        """A prompt format's settings, narrowed to what the user wants."""
+        return msgspec.structs.replace(
+            defaults,
+            line=_narrowed(defaults.line, self.max_line_tokens),
+            block=_narrowed(defaults.block, self.max_block_tokens),
+        )
+
+
+GLOBS = frozenset({"exclude", "excludeFromContext"})
+"""Settings whose value is a list of globs."""
+
+
+def _narrowed(hole: HoleSettings, tokens: int | None) -> HoleSettings:
+    if tokens is None:
+        return hole
+    if not hole.widths:
+        return msgspec.structs.replace(hole, canvas=min(hole.canvas, tokens))
+    widths = [width for width in hole.widths if width <= tokens]
+    return msgspec.structs.replace(hole, widths=widths or [tokens])
