@@ -1,24 +1,99 @@
-"""What the lines around a cursor say: is a block about to be written here?"""
+"""What the code around a cursor says: is a block about to be written here, and inside of what?"""
 
 from __future__ import annotations
 
-from dg_lsp.prompts.view import CursorView
+import re
 
-_BLOCK_OPENERS = (":", "{")
+from tree_sitter import Node
+
+from dg_lsp.prompts.view import CursorView
+from dg_lsp.syntax.window import window_of
+
+_OPENERS = (":", "{")
+_RUBY_OPENER = re.compile(
+    r"\s*(?:def|class|module|if|unless|while|until|for|case|begin|else|elsif|when|rescue|ensure)\b"
+    r"(?!.*\bend$)|.*\bdo(?:\s*\|[^|]*\|)?$"
+)
+_PYTHON_HEADER = re.compile(
+    r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b|\s*\)"
+)
+_LITERAL_OPENS = re.compile(r"(?:[=(\[,:]|\breturn)\s*\{$")
+_TEXT = ("string", "comment", "heredoc", "char_literal")
+"""Parts of the names of nodes whose text is no code."""
+_VALUES = frozenset(
+    {
+        "array_initializer",
+        "dictionary",
+        "export_clause",
+        "field_initializer_list",
+        "hash",
+        "initializer_list",
+        "jsx_expression",
+        "lambda",
+        "literal_value",
+        "named_imports",
+        "object",
+        "object_pattern",
+        "pair",
+        "set",
+        "slice",
+        "struct_expression",
+        "use_list",
+    }
+)
+"""Nodes in which a colon or a brace opens no block."""
 
 
 def opens_block(view: CursorView) -> bool:
     """Whether the cursor stands on a blank line right inside a block that has no body yet."""
     if view.line_before.strip() or view.line_after.strip():
         return False
-    head = [line for line in view.before.split("\n")[:-1] if line.strip()]
-    if not head or not head[-1].rstrip().endswith(_BLOCK_OPENERS):
+    above = view.before[: view.before.rfind("\n") + 1].rstrip()
+    head = above[above.rfind("\n") + 1 :]
+    if not _is_opener(head, view.language):
         return False
     following = next((line for line in view.after.split("\n")[1:] if line.strip()), "")
-    return indent_of(following) <= indent_of(head[-1])
+    if indent_of(following) > indent_of(head):
+        return False
+    return _opens_in_tree(view, head, len(view.before) - len(above))
 
 
 def indent_of(line: str) -> int:
     """Columns of white space that a line starts with, a tab counting to the next multiple of 8."""
     expanded = line.expandtabs(8)
     return len(expanded) - len(expanded.lstrip())
+
+
+def _is_opener(head: str, language: str) -> bool:
+    if language == "ruby":
+        return _RUBY_OPENER.match(head) is not None
+    return head.endswith(_OPENERS)
+
+
+def _opens_in_tree(view: CursorView, head: str, behind: int) -> bool:
+    """Whether the syntax agrees: the last character of `head` is code, and no value's.
+
+    `behind` characters stand between it and the cursor.
+    """
+    window = window_of(view)
+    if window is None or len(window.before) <= behind:
+        return True
+    leaf = window.leaf_at(len(window.before[: len(window.before) - behind].encode()) - 1)
+    if _is_text(leaf):
+        return False
+    if view.language == "python" and _PYTHON_HEADER.match(head):
+        return True
+    parent = leaf.parent
+    if parent is not None and not parent.is_error:
+        return parent.type not in _VALUES
+    return view.language != "python" and _LITERAL_OPENS.search(head) is None
+
+
+def _is_text(leaf: Node) -> bool:
+    node: Node | None = leaf
+    for _ in range(2):
+        if node is not None:
+            if any(part in node.type for part in _TEXT):
+                return True
+            node = node.parent
+    return False

@@ -12,6 +12,9 @@ import msgspec
 from dg_lsp.brackets import balance_of, cut_where_balanced
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
+from dg_lsp.quotes import cut_where_quotes_close, leaves_quote_open
+from dg_lsp.syntax.checks import cut_where_parsed
+from dg_lsp.syntax.window import window_of
 
 Filter = Callable[[str, "Place"], str]
 
@@ -65,8 +68,9 @@ def trimmed(text: str, place: Place) -> str:
     if not text.strip():
         return ""
     following = place.view.line_after[:1]
-    apart = text.endswith(" ") and (following.isalnum() or following in tuple("_\"'([{"))
-    return text.rstrip() + (" " if apart else "")
+    kept = text.rstrip()
+    apart = text.startswith(kept + " ") and (following.isalnum() or following in tuple("_\"'([{"))
+    return kept + (" " if apart and text.endswith(" ") else "")
 
 
 def without_repeated_rest(text: str, place: Place) -> str:
@@ -118,6 +122,29 @@ def with_balanced_brackets(text: str, place: Place) -> str:
     return cut_where_balanced(before, text, after, place.view.language).rstrip()
 
 
+def with_closed_quotes(text: str, place: Place) -> str:
+    """Cut before a quote that would be left open on its line, where the line has none open yet.
+
+    An apostrophe in a comment or a docstring opens nothing; the syntax tells.
+    """
+    view = place.view
+    before, after = view.line_before, view.line_after
+    if "\n" in text or leaves_quote_open(before + after, view.language):
+        return text
+    if not leaves_quote_open(before + text + after, view.language):
+        return text
+    window = window_of(view)
+    if window is None or not window.faults_with(text):
+        return text
+    return cut_where_quotes_close(before, text, after, view.language).rstrip()
+
+
+def with_no_worse_syntax(text: str, place: Place) -> str:
+    """Cut back to what the code around the cursor takes without a fault more than it has."""
+    window = window_of(place.view)
+    return text if window is None else cut_where_parsed(window, text)
+
+
 def with_line_endings(text: str, place: Place) -> str:
     """Line breaks as the document has them."""
     return text.replace("\n", place.view.newline)
@@ -130,6 +157,8 @@ FILTERS: list[tuple[Filter, str]] = [
     (without_repeated_rest, "What follows the cursor already says this."),
     (without_repeated_lines, "The next lines already say this."),
     (with_balanced_brackets, "The proposal would have left a bracket without its partner."),
+    (with_closed_quotes, "The proposal would have left a quote open."),
+    (with_no_worse_syntax, "The proposal does not fit the syntax around the cursor."),
     (with_line_endings, ""),
 ]
 """The filters in their order, each with the reason it gives when nothing is left."""

@@ -1,0 +1,153 @@
+"""The syntax around a cursor decides what a suggestion keeps and whether a block is wanted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from dg_lsp import suggestion
+from dg_lsp.lines import Lines
+from dg_lsp.prompts.view import CursorView, place_of, view_at
+from dg_lsp.scope import opens_block
+from dg_lsp.suggestion import Place, suggestion_of
+from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
+from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, window_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+GOLDEN = Path(__file__).parent / "golden" / "suggestion"
+HOLES = Path(__file__).parents[1] / "bench" / "quality" / "holes_v1.jsonl"
+
+
+class Golden(NamedTuple):
+    """A filter, a document with a cursor, what is proposed there and what is left of it."""
+
+    language: str
+    title: str
+    apply: suggestion.Filter
+    document: str
+    proposed: str
+    left: str
+
+
+def golden_cases() -> Iterator[Golden]:
+    shape = re.compile(
+        r"== ([^\n]+) \| (\w+)\n(.*?)\n-- proposed\n(.*?)\n-- left\n(.*?)\n(?==|\Z)", re.S
+    )
+    for path in sorted(GOLDEN.glob("*.txt")):
+        for title, name, *texts in shape.findall(path.read_text(encoding="utf-8")):
+            yield Golden(path.stem, title, getattr(suggestion, name), *texts)
+
+
+def at_cursor(marked: str, language: str) -> CursorView:
+    """The view of a text whose cursor is marked by ‸."""
+    text = marked.replace("‸", "")
+    line, column = place_of(text, marked.index("‸"))
+    return view_at(Lines.of(text), line, column, path="a", language=language)
+
+
+@pytest.mark.parametrize(
+    "case", list(golden_cases()), ids=lambda case: f"{case.language}: {case.title}"
+)
+def test_of_a_proposal_is_left(case: Golden) -> None:
+    view = at_cursor(case.document, case.language)
+    place = Place(view=view, multi_line="\n" in case.proposed)
+    assert case.apply(case.proposed, place) == case.left
+
+
+def test_each_language_has_golden_cases() -> None:
+    stems = {case.language for case in golden_cases()}
+    assert stems - {"lua"} == LANGUAGES - {"javascriptreact"}
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_every_grammar_comes_with_its_package(language: str) -> None:
+    assert grammar_of(language) is not None
+
+
+def test_right_answers_are_left_as_they_are() -> None:
+    rows = [json.loads(line) for line in HOLES.read_text(encoding="utf-8").splitlines()]
+    changed = [
+        row["id"]
+        for row in rows[::5]
+        if suggestion_of(row["middle"], _place(row)).text != row["middle"].rstrip()
+    ]
+    assert len(rows[::5]) == 100
+    assert changed == []
+
+
+def _place(row: dict[str, str]) -> Place:
+    view = at_cursor(f"{row['prefix']}‸{row['suffix']}", "python")
+    return Place(view=view, multi_line="\n" in row["middle"])
+
+
+BLOCKS = [
+    ("python", "def f():\n    ‸\n", True),
+    ("python", "def f(\n    a,\n):\n    ‸\n", True),
+    ("python", "d = {\n    ‸\n}\n", False),
+    ("python", "d = {\n    ‸\n", False),
+    ("python", "d = {\n    'a':\n    ‸\n}\n", False),
+    ("python", "def f():\n    '''Args:\n    ‸\n    '''\n", False),
+    ("python", "# note:\n‸\n", False),
+    ("javascript", "const f = () => {\n  ‸\n};\n", True),
+    ("javascript", "class A {\n  ‸\n}\n", True),
+    ("javascript", "const o = {\n  ‸\n};\n", False),
+    ("javascript", "foo({\n  ‸\n", False),
+    ("typescript", "interface A {\n  ‸\n}\n", True),
+    ("typescript", "import {\n  ‸\n} from 'x';\n", False),
+    ("go", "if x == y {\n\t‸\n}\n", True),
+    ("go", "x := []int{\n\t‸\n}\n", False),
+    ("rust", "fn f() {\n    ‸\n}\n", True),
+    ("rust", "let a = A {\n    ‸\n};\n", False),
+    ("rust", "use a::{\n    ‸\n};\n", False),
+    ("c", "int f(void)\n{\n  ‸\n}\n", True),
+    ("c", "int a[] = {\n  ‸\n};\n", False),
+    ("cpp", "struct A {\n  ‸\n};\n", True),
+    ("java", "void f() {\n  ‸\n}\n", True),
+    ("java", "int[] a = {\n  ‸\n};\n", False),
+    ("ruby", "def f\n  ‸\nend\n", True),
+    ("ruby", "xs.each do |x|\n  ‸\nend\n", True),
+    ("ruby", "h = {\n  ‸\n}\n", False),
+    ("json", "{\n  ‸\n}\n", False),
+    ("lua", "x = {\n  ‸\n}\n", True),
+]
+
+
+@pytest.mark.parametrize(("language", "marked", "opens"), BLOCKS)
+def test_a_block_is_wanted_where_the_syntax_opens_one(
+    language: str, marked: str, opens: bool
+) -> None:
+    assert opens_block(at_cursor(marked, language)) is opens
+
+
+@pytest.mark.parametrize("lines", [10, 10_000])
+def test_a_window_is_bounded_whatever_the_size_of_the_file(lines: int) -> None:
+    body = "def f(a):\n    return a\n\n\n" * lines
+    window = window_of(at_cursor(f"{body}x = ‸\n{body}", "python"))
+    assert window is not None
+    assert len(window.before) <= BEFORE_CHARS
+    assert len(window.after) <= AFTER_CHARS
+    assert window.tree.root_node.child(0).type == "function_definition"  # type: ignore[union-attr]
+
+
+def test_the_inside_of_a_huge_line_has_no_window() -> None:
+    assert window_of(at_cursor("x = [" + "12, " * 5_000 + "‸", "python")) is None
+
+
+@given(
+    st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=60),
+    st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=20),
+    st.sampled_from(sorted(LANGUAGES)),
+)
+def test_any_text_leaves_a_start_of_what_was_proposed(
+    around: str, proposed: str, language: str
+) -> None:
+    half = len(around) // 2
+    view = at_cursor(f"{around[:half]}‸{around[half:]}", language)
+    place = Place(view=view, multi_line=True)
+    kept = suggestion.with_no_worse_syntax(proposed, place)
+    assert proposed.startswith(kept)
