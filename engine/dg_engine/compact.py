@@ -135,18 +135,8 @@ class CompactModel:
 
     @property
     def parameters(self) -> int:
-        """Weights in all, counted as the published checkpoint stores them."""
-        c = self.config
-        per_layer = sum(
-            c.hidden_size * layer.head_dim * (2 * c.heads + (1 + layer.sliding) *
-                                              layer.key_value_heads)
-            + 2 * layer.head_dim
-            for layer in c.layers
-        )  # fmt: skip
-        dense = 3 * c.hidden_size * c.intermediate_size
-        experts = c.experts * (3 * c.hidden_size * c.expert_size + c.hidden_size + 1)
-        rest = len(c.layers) * (dense + experts + 8 * c.hidden_size)
-        return per_layer + rest + c.vocab_size * c.hidden_size + 2 * c.hidden_size + dense
+        """See ModelConfig.parameters."""
+        return self.config.parameters
 
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embedding [..., hidden]."""

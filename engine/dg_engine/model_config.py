@@ -68,6 +68,23 @@ class ModelConfig(msgspec.Struct, frozen=True):
     compact: bool
     """Whether our own forward carries it; otherwise transformers does."""
 
+    @property
+    def parameters(self) -> int:
+        """Weights of the text half, counted as the published checkpoint stores them."""
+        per_layer = sum(
+            self.hidden_size * layer.head_dim
+            * (2 * self.heads + (1 + layer.sliding) * layer.key_value_heads)
+            + 2 * layer.head_dim
+            for layer in self.layers
+        )  # fmt: skip
+        dense = 3 * self.hidden_size * self.intermediate_size
+        experts = self.experts * (
+            3 * self.hidden_size * self.expert_size + self.hidden_size + 1
+        )  # fmt: skip
+        rest = len(self.layers) * (dense + experts + 8 * self.hidden_size)
+        embedding = self.vocab_size * self.hidden_size
+        return per_layer + rest + embedding + 2 * self.hidden_size + dense
+
 
 def _read_json(path: Path) -> Json:
     try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 import torch
 from torch import Tensor
 
+from dg_engine.answers import answer, free_count, tail_of
 from dg_engine.candidates import Batch, Row, batch_of, rows_of
 from dg_engine.causal import Candidate, greedy_candidate, judge_candidates
 from dg_engine.job import CanvasJob, Done, DoneKind, Frame, JudgeKind, Role, Rule, check_job
@@ -183,7 +184,7 @@ class _Run:
         kind = job.judge.kind
         if kind is JudgeKind.CAUSAL and len(candidates) > 1 and not self.late():
             with self.watch.stage("judge"):
-                tail = self._tail()
+                tail = tail_of(self.job)
                 candidates = judge_candidates(
                     self.solver.model, candidates, tail, hidden, past, self.solver.eos
                 )
@@ -191,14 +192,6 @@ class _Run:
         elif kind is not JudgeKind.NONE:
             candidates = sorted(candidates, key=lambda c: -c.mean)
         yield self._answer(candidates, done)
-
-    def _tail(self) -> list[int]:
-        """What the judge reads behind a candidate."""
-        judge = self.job.judge
-        if judge.tail is not None:
-            return judge.tail
-        stop = max((i for i, r in enumerate(self.job.roles) if r != Role.PIN), default=-1) + 1
-        return self.job.canvas[stop : stop + judge.suffix_tokens]
 
     def _greedy(self, hidden: Tensor, past: KeyValues) -> Generator[None, None, Candidate | None]:
         limit = max(self.job.widths, default=len(self.job.canvas))
@@ -307,7 +300,7 @@ class _Run:
             job=self.job.id,
             step=step.state.step,
             ids=[canvases[r] for r in order],
-            widths=[_free(rows[r]) for r in order],
+            widths=[free_count(rows[r]) for r in order],
             settled=[same[r] for r in order],
             entropy=entropy[: len(canvases[order[0]])],
             forwards=self.forwards,
@@ -316,26 +309,14 @@ class _Run:
         )
 
     def _answer(self, candidates: list[Candidate], done: Done) -> Frame:
-        """The last frame: distinct candidates, best first, as many as were asked for."""
-        distinct: list[Candidate] = []
-        seen: set[tuple[int, ...]] = set()
-        for candidate in candidates:
-            if candidate.text not in seen:
-                seen.add(candidate.text)
-                distinct.append(candidate)
-        kept = distinct[: max(self.job.alternatives, 1)]
-        return Frame(
-            job=self.job.id,
+        return answer(
+            self.job,
+            candidates,
+            done,
             step=self.step,
-            ids=[c.canvas for c in kept],
-            widths=[_free(c.row) for c in kept],
-            settled=[_free(c.row) for c in kept],
-            entropy=kept[0].entropy or [0.0] * len(kept[0].canvas),
-            scores=[c.mean for c in kept],
             forwards=self.forwards,
             cached_tokens=self.cached,
             ms=dict(self.watch.ms),
-            done=done,
         )
 
     def _further_blocks(
@@ -366,10 +347,6 @@ class _Run:
         yield self._answer(
             [Candidate.of(row, whole, mean, self.solver.eos)._replace(entropy=entropy)], done
         )
-
-
-def _free(row: Row) -> int:
-    return sum(role != Role.PIN for role in row.roles)
 
 
 def _rules(job: CanvasJob) -> Rules:

@@ -17,7 +17,8 @@ from dg_engine.job import Role
 from dg_engine.sampler import Vocabulary, accept_entropy_bound, accept_top_k, entropy
 from dg_engine.vllm_plugin.drafts import Code
 from dg_engine.vllm_plugin.draws import noise_ids, pick
-from dg_engine.vllm_plugin.states import NO_END, CanvasStates, Phase, Real, Whole
+from dg_engine.vllm_plugin.request import NO_END
+from dg_engine.vllm_plugin.states import CanvasStates, Phase, Real, Whole
 
 ROWS_PER_PASS = 1024
 """Rows of logits handled at once; each vocabulary-wide float32 copy of them is 1 GiB at 262,144."""
@@ -146,6 +147,19 @@ class CanvasSampler:
             for values in rows
         ]
         return self._advance(batch, _Rows(*by_slot))
+
+    def rehearse(self, logits: Tensor) -> None:
+        """Take as much memory as a full batch does and change nothing; logits [any, vocab]."""
+        states = self._states
+        rows = states.ids.numel()
+        full = logits[:1].float().repeat(rows, 1)
+        slots = torch.arange(rows, device=states.device) // states.canvas_length
+        positions = torch.arange(rows, device=states.device) % states.canvas_length
+        nothing = torch.zeros_like(slots[:1])
+        batch = Batch(nothing, nothing, nothing > 0, slots, positions, True, True)
+        kept = states.conditioning.clone()
+        self._row_statistics(full, batch)
+        states.conditioning.copy_(kept)
 
     def _row_statistics(self, logits: Tensor, batch: Batch) -> _Rows:
         """Everything that reads whole rows of logits; leaves the next step's conditioning."""

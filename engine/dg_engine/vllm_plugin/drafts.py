@@ -28,16 +28,18 @@ class Code(enum.IntEnum):
     BLOCK_MAX_STEPS = 4
     LOST = 5
     """A GREEDY request was preempted and has to be asked again."""
+    REFUSED = 6
+    """The request cannot be run."""
+
+    @property
+    def ends_block(self) -> bool:
+        """Whether a commit and another block follow."""
+        return self in (Code.BLOCK_CONVERGED, Code.BLOCK_MAX_STEPS)
 
     @property
     def final(self) -> bool:
         """Whether the request ends here."""
-        return self in (Code.CONVERGED, Code.MAX_STEPS, Code.LOST)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the canvas settled by itself."""
-        return self in (Code.CONVERGED, Code.BLOCK_CONVERGED)
+        return self is not Code.GOES_ON and not self.ends_block
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -17,6 +17,8 @@ from dg_engine.job import CanvasJob, JobError, Role, Rule, StopKind
 PREFIX = "dg_"
 MAX_STABILITY = 4
 """Drafts that the state of a request remembers."""
+NO_END = -1
+"""Blocks of a request that vLLM's own rules end."""
 
 
 class Kind(enum.IntEnum):
@@ -57,6 +59,9 @@ class CanvasRequest(msgspec.Struct, frozen=True):
     may_end: int = 1
     text_only: int = 1
 
+    refused: int = 0
+    """Set in place of a request that cannot be run, which ends with Code.REFUSED."""
+
     @property
     def width(self) -> int:
         """Positions of the first canvas."""
@@ -64,7 +69,7 @@ class CanvasRequest(msgspec.Struct, frozen=True):
 
     def to_args(self) -> dict[str, Any]:
         """Flat `extra_args`."""
-        return {f"{PREFIX}{k}": v for k, v in msgspec.structs.asdict(self).items()}
+        return {f"{PREFIX}{k}": v for k, v in msgspec.to_builtins(self).items()}
 
     @classmethod
     def from_args(cls, args: Mapping[str, Any] | None) -> CanvasRequest | None:
@@ -85,11 +90,60 @@ class CanvasRequest(msgspec.Struct, frozen=True):
             raise JobError("A canvas request needs at least one step and one block.")
         return request
 
+    def check(self, canvas_length: int, vocab_size: int) -> None:
+        """Raise JobError unless the request fits a model of these sizes."""
+        if self.width > canvas_length:
+            raise JobError(f"The canvas is {self.width} wide; this engine takes {canvas_length}.")
+        if any(not 0 <= i < vocab_size for i in self.canvas):
+            raise JobError(f"A token id lies outside the vocabulary of {vocab_size}.")
+        if any(role not in tuple(Role) for role in self.roles) or self.kind not in tuple(Kind):
+            raise JobError("A role or the kind of a canvas request is none that there is.")
+        if not 0 <= self.stability <= MAX_STABILITY:
+            raise JobError(
+                f"stability is {self.stability}; this engine takes 0 to {MAX_STABILITY}."
+            )
+        if not 0 < self.t_min <= self.t_max:
+            raise JobError("Temperatures need 0 < t_min <= t_max.")
+
+
+def read_request(
+    args: Mapping[str, Any] | None, canvas_length: int, vocab_size: int
+) -> CanvasRequest | None:
+    """The request in `extra_args`, None where they hold none.
+
+    Whatever comes from outside must not stop the engine, so one that cannot be run is replaced by
+    one that ends at once and says so.
+    """
+    try:
+        request = CanvasRequest.from_args(args)
+        if request is not None:
+            request.check(canvas_length, vocab_size)
+    except JobError:
+        return CanvasRequest([0], [Role.PIN], kind=Kind.SCORE, max_steps=1, refused=1)
+    return request
+
+
+def plain_request(generation: Mapping[str, Any], canvas_length: int, seed: int) -> CanvasRequest:
+    """What a request without a canvas of its own denoises: open blocks until vLLM ends it."""
+    sampler: Mapping[str, Any] = generation.get("sampler_config") or {}
+    return CanvasRequest(
+        [0] * canvas_length,
+        [Role.HOLE] * canvas_length,
+        rule=Rule.ENTROPY_BOUND,
+        max_steps=generation.get("max_denoising_steps", 48),
+        entropy_bound=sampler.get("entropy_bound", 0.1),
+        confidence=generation.get("confidence_threshold", 0.005),
+        stability=generation.get("stability_threshold", 1),
+        t_min=generation.get("t_min", 0.4),
+        t_max=generation.get("t_max", 0.8),
+        seed=seed,
+        blocks=NO_END,
+        text_only=0,
+    )
+
 
 def canvas_request(job: CanvasJob, canvas: list[int], roles: bytes, seed: int) -> CanvasRequest:
-    """One row of a job; raises JobError for what this engine does not keep track of."""
-    if job.stability > MAX_STABILITY:
-        raise JobError(f"stability is {job.stability}; this engine takes 0 to {MAX_STABILITY}.")
+    """One row of a job."""
     return CanvasRequest(
         canvas=canvas,
         roles=list(roles),
@@ -105,9 +159,9 @@ def canvas_request(job: CanvasJob, canvas: list[int], roles: bytes, seed: int) -
         lines=job.stop.lines,
         seed=seed,
         blocks=job.blocks,
-        single_line=job.single_line,
-        may_end=job.may_end,
-        text_only=job.text_only,
+        single_line=int(job.single_line),
+        may_end=int(job.may_end),
+        text_only=int(job.text_only),
     )
 
 
@@ -120,5 +174,5 @@ def greedy_request(job: CanvasJob, last: int, limit: int) -> CanvasRequest:
     """The causal continuation behind `last`, at most `limit` tokens."""
     return CanvasRequest(
         [last], [Role.PIN], kind=Kind.GREEDY, max_steps=limit,
-        single_line=job.single_line, text_only=job.text_only,
+        single_line=int(job.single_line), text_only=int(job.text_only),
     )  # fmt: skip

@@ -12,10 +12,7 @@ import torch
 from torch import Tensor
 
 from dg_engine.job import Role, Rule, StopKind
-from dg_engine.vllm_plugin.request import MAX_STABILITY, CanvasRequest, Kind
-
-NO_END = -1
-"""Blocks of a request that is ended by others: vLLM's own stop rules."""
+from dg_engine.vllm_plugin.request import MAX_STABILITY, NO_END, CanvasRequest, Kind
 
 
 class Phase(enum.IntEnum):

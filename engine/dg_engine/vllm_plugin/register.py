@@ -1,0 +1,47 @@
+"""The entry point `vllm.general_plugins`: runs in each of vLLM's processes, maybe several times."""
+
+# vLLM is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from dg_engine.vllm_plugin.compat import installed_version, refusal
+
+ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
+MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
+SCHEDULER = "dg_engine.vllm_plugin.scheduler.canvas_scheduler"
+
+
+def register() -> None:
+    """Put our model class in place of vLLM's and our scheduler behind it.
+
+    Other models are left alone, and so is a vLLM that we are not made for until it is asked for
+    this model.
+    """
+    from vllm.model_executor.models.config import MODELS_CONFIG_MAP
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    upstream: Any = MODELS_CONFIG_MAP.get(ARCHITECTURE, object)
+    if getattr(upstream, "canvases", False):
+        return
+
+    class CanvasConfig(upstream):
+        """Upstream's settings of the model, then ours."""
+
+        canvases = True
+
+        @classmethod
+        def verify_and_update_config(cls, vllm_config: Any) -> None:
+            """Raise ValueError on a vLLM outside the range; otherwise set our scheduler."""
+            refused = refusal(installed_version())
+            if refused:
+                raise ValueError(refused)
+            super().verify_and_update_config(vllm_config)
+            if vllm_config.scheduler_config.scheduler_cls is None:
+                vllm_config.scheduler_config.scheduler_cls = SCHEDULER
+
+    MODELS_CONFIG_MAP[ARCHITECTURE] = CanvasConfig
+    if refusal(installed_version()) is None:
+        ModelRegistry.register_model(ARCHITECTURE, MODEL)

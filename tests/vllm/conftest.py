@@ -1,0 +1,87 @@
+"""vLLM on the CPU: what it needs to start, a random checkpoint and one engine for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+SETTINGS = {
+    "TRITON_INTERPRET": "1",
+    "VLLM_USE_V2_MODEL_RUNNER": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "HF_HUB_OFFLINE": "1",
+    "TORCH_COMPILE_DISABLE": "1",
+    "OMP_NUM_THREADS": "2",
+}
+"""vLLM's processes inherit them."""
+os.environ.update(SETTINGS)
+
+
+class Kept:
+    """An AsyncLLM that outlives the engines which borrow it."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._llm, name)
+
+    def shutdown(self) -> None:
+        """Nothing: others go on with it."""
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random weights that vLLM carries too: one size of heads, one scalar per layer."""
+    from safetensors.torch import load_file, save_file
+
+    from tests.checkpoints import write_checkpoint
+
+    folder = tmp_path_factory.mktemp("vllm-random")
+    write_checkpoint(
+        folder, num_experts=4, top_k_experts=2, sliding_window=24, head_dim=32,
+        global_head_dim=32, num_global_key_value_heads=2,
+    )  # fmt: skip
+    weights = load_file(folder / "model.safetensors")
+    for name in list(weights):
+        if name.startswith("model.encoder") and name.endswith("layer_scalar"):
+            weights[name] = weights[
+                name.replace("model.encoder.language_model", "model.decoder")
+            ].clone()
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def started(checkpoint: Path):
+    """One engine for the whole session; starting takes half a minute."""
+    from dg_engine.vllm_engine import VllmEngine, VllmOptions
+
+    engine = await VllmEngine.start(
+        checkpoint,
+        VllmOptions(
+            dtype="float32", max_model_len=160, max_num_seqs=4, max_num_batched_tokens=256,
+            enforce_eager=True, extra={"block_size": 16},
+        ),
+    )  # fmt: skip
+    yield engine
+    await engine.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def engine(started: Any):
+    """An engine of its own over the shared vLLM."""
+    from dg_engine.vllm_engine import VllmEngine
+
+    host = started.host
+    engine = VllmEngine(
+        Kept(started._llm), host.backend, host.limits, host.sets, await started.info()
+    )
+    yield engine
+    await engine.close()
