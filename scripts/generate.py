@@ -40,7 +40,7 @@ FILES = [
     Generated(EXTENSION / "package.nls.json", lambda old: as_json(texts(json.loads(old)))),
     Generated(
         EXTENSION / "src" / "serverSettings.json",
-        lambda old: json.dumps(list(fields()), separators=(",", ":")) + "\n",
+        lambda old: as_json(list(fields())),
     ),
 ]
 

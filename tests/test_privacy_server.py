@@ -137,7 +137,8 @@ async def test_an_excluded_file_has_its_reason_as_the_status(
         assert await asked(client, uri, CURSOR) == []
         inactive = {"kind": "Inactive", "message": reason}
         assert await state(client) == inactive
-        assert client.said("didChangeStatus")[-1] == {"busy": False, **inactive}
+        told = {"busy": False, **inactive, "state": "ready", "model": "scripted"}
+        assert client.said("didChangeStatus")[-1] == told
     allowed = (root / "app.py").as_uri()
     client.open(TEXT, allowed)
     assert await asked(client, allowed, CURSOR) == ["a + b"]

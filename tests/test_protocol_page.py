@@ -13,6 +13,7 @@ from dg_lsp.methods import METHODS
 from dg_lsp.methods.code_action import KINDS
 from dg_lsp.methods.execute_command import COMMANDS
 from dg_lsp.previews import Preview
+from dg_lsp.status import Report, Why
 
 PAGE = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
 QUOTED = set(re.findall(r"`([^`\n]+)`", PAGE))
@@ -50,6 +51,16 @@ def test_every_field_of_a_preview_and_of_a_result_is_told_of() -> None:
     table = section(PREVIEW_METHOD)
     assert all(f"`{field}`" in table for field in Preview.__struct_fields__)
     assert all(f"`{field}`" in PAGE for field in Result.__struct_fields__)
+
+
+@pytest.mark.parametrize("field", msgspec.structs.fields(Report), ids=lambda f: f.encode_name)
+def test_every_field_of_the_status_is_told_of(field: msgspec.structs.FieldInfo) -> None:
+    assert field.encode_name in QUOTED
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_of_a_silence_is_told_of(why: Why) -> None:
+    assert f"| `{why}` |" in PAGE
 
 
 def test_every_kind_of_code_action_is_told_of() -> None:

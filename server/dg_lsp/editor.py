@@ -10,9 +10,10 @@ import msgspec
 from lsprotocol import types
 
 from dg_lsp.previews import Preview
-from dg_lsp.status import ModelState, ModelStatus, Status
+from dg_lsp.status import ModelState, ModelStatus, Report, Status
 
 STATUS_METHOD = "didChangeStatus"
+REPORT_METHOD = "dg/status"
 PREVIEW_METHOD = "dg/editPreview"
 PROGRESS_TITLE = "Loading the model"
 
@@ -76,6 +77,10 @@ class Editor:
     def tell_status(self, status: Status) -> None:
         """Send `didChangeStatus`."""
         self._channel.notify(STATUS_METHOD, msgspec.to_builtins(status))
+
+    def tell_report(self, report: Report) -> None:
+        """Send `dg/status`; an editor that is slow to read gets only the newest."""
+        self._channel.notify_newest(REPORT_METHOD, REPORT_METHOD, msgspec.to_builtins(report))
 
     def tell_preview(self, preview: Preview) -> None:
         """Send `dg/editPreview`; an editor that is slow to read gets only the newest."""

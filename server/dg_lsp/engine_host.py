@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import os
 from collections.abc import Awaitable, Callable
+from pathlib import PurePath
 
 import msgspec
 from dg_engine.engine import Engine, EngineError
@@ -46,7 +48,7 @@ class EngineHost:
     def start(self, configuration: Configuration) -> None:
         """Begin to load; returns at once."""
         self._configuration = configuration
-        self._listener(ModelStatus(ModelState.LOADING))
+        self._listener(ModelStatus(ModelState.LOADING, name=_name_of(configuration.model)))
         self._loading = asyncio.ensure_future(self._load(configuration))
         # A failure is told through the listener; nobody need be waiting for it.
         self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -108,8 +110,16 @@ class EngineHost:
             self._listener(ModelStatus(ModelState.FAILED, message))
             raise EngineError(message) from error
         self._canvas_length = info.canvas_length
-        self._listener(ModelStatus(ModelState.READY))
+        self._listener(ModelStatus(ModelState.READY, name=info.model))
         return Completer(backend.engine, backend.tokenizer, backend.prompt_format)
+
+
+def _name_of(model: str | None) -> str:
+    """What a model is called before it is loaded."""
+    from dg_engine.models import DEFAULT_MODEL, MODEL_VARIABLE
+
+    named = model or os.environ.get(MODEL_VARIABLE, "").strip() or DEFAULT_MODEL
+    return PurePath(named).name
 
 
 async def child_process(configuration: Configuration, listener: StatusListener) -> Backend:
@@ -124,7 +134,8 @@ async def child_process(configuration: Configuration, listener: StatusListener) 
         # LOADING and READY are told by the host, which also checks the tokenizer.
         state = ModelState(status.state.value)
         if state in (ModelState.RESTARTING, ModelState.FAILED, ModelState.READY):
-            listener(ModelStatus(state, status.message if state is not ModelState.READY else ""))
+            message = status.message if state is not ModelState.READY else ""
+            listener(ModelStatus(state, message, retry_in_s=status.retry_in_s))
 
     folder = find_model(configuration.model)
     client = EngineClient(folder, threads=configuration.threads, on_status=relay)

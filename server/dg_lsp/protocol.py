@@ -154,8 +154,10 @@ class Protocol(LanguageServerProtocol):
             message = self.structure_message(msgspec.json.decode(body))
             self._greeted = self._greeted or envelope.method == types.INITIALIZE
             return message
+        # Null is what an envelope without parameters has.
+        given = b"{}" if bytes(envelope.params) == b"null" else envelope.params
         # Not strict: a client may send 1.0 where 1 is meant.
-        params = msgspec.json.decode(envelope.params, type=own, strict=False)
+        params = msgspec.json.decode(given, type=own, strict=False)
         method = cast("str", envelope.method)
         if (on_receipt := self._on_receipt.get(method)) is not None:
             params = on_receipt(params)

@@ -40,7 +40,7 @@ class Session:
         self.settings = Settings()
         self.gate = Gate()
         """What may be read."""
-        self.status = StatusBoard(self.editor.tell_status)
+        self.status = StatusBoard(self.editor.tell_status, self.editor.tell_report)
         self.flights = Flights(self.status.set_in_flight)
         self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
         self.desk = Desk()
@@ -101,6 +101,7 @@ class Session:
         self.gate = Gate(roots, settings.server.privacy, privacy)
         self.desk.forget()
         logs.set_level(settings.server.log_level)
+        self.status.set_problems(settings.problems)
         for problem in settings.problems:
             logger.warning("%s", problem)
             # window/showMessage is one of the few messages that may precede initialize's response.

@@ -27,6 +27,7 @@ from dg_lsp.methods import (
     initialized,
     inline_completion,
     shutdown,
+    status,
 )
 from dg_lsp.session import Session
 
@@ -88,6 +89,7 @@ METHODS = [
         did_change_workspace_folders.handle,
         did_change_workspace_folders.Params,
     ),
+    Method(status.NAME, status.handle, status.Params),
 ]
 
 IN_PLACE_OF_BUILTIN = [

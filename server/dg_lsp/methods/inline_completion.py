@@ -6,16 +6,23 @@ import asyncio
 
 import msgspec
 from dg_engine.engine import EngineError
-from dg_engine.job import DoneKind
 from lsprotocol import types
 
 from dg_lsp.commands import accepted
-from dg_lsp.completion import Completion
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.positions import Position
 from dg_lsp.session import Session
 from dg_lsp.shown.desk import Request, Served
-from dg_lsp.status import StatusKind
+from dg_lsp.silences import (
+    CHANGED,
+    NOT_OPEN,
+    OLDER,
+    PAUSED,
+    SUPERSEDED,
+    of_completion,
+    without_engine,
+)
+from dg_lsp.status import Silence, Why
 from dg_lsp.uris import normalised, shown_path
 
 INVOKED = 1
@@ -36,42 +43,56 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
     context: Context = Context()
 
 
-def on_receipt(session: Session, params: Params) -> Request | None:
-    """The cursor in the version that it was sent for; None without such a version.
+def on_receipt(session: Session, params: Params) -> Request | Silence:
+    """The cursor in the version that it was sent for, or why there is none.
 
     What is typed right behind the request may be read before the request is handled.
     """
     document = session.documents.get(params.text_document.uri)
     stated = params.text_document.version
-    if document is None or (stated is not None and stated != document.version):
-        return None
+    if document is None:
+        return NOT_OPEN
+    if stated is not None and stated != document.version:
+        return OLDER
     line, column = document.place(params.position, session.encoding)
     path = shown_path(document.uri, session.editor.roots)
     return Request(document, line, column, path, params.context.trigger_kind == INVOKED)
 
 
-async def handle(session: Session, request: Request | None) -> types.InlineCompletionList:
-    """Suggest text for the newest version of the document; an empty list when there is none."""
-    if request is None:
-        return _nothing()
+async def handle(session: Session, request: Request | Silence) -> types.InlineCompletionList:
+    """Suggest text for the newest version of the document; an empty list when there is none.
+
+    Why there is none is in the session's status.
+    """
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    found = request if isinstance(request, Silence) else await _found(session, request)
+    if isinstance(found, Silence):
+        session.status.silent(found)
+        return types.InlineCompletionList(items=[])
+    session.status.answered((loop.time() - started) * 1e3)
+    return _items(session, found)
+
+
+async def _found(session: Session, request: Request) -> Served | Silence:
     uri = request.document.uri
     decision = session.gate.may_complete(uri)
     if not decision.allowed:
-        session.status.note(decision.reason, StatusKind.INACTIVE)
-        return _nothing()
+        return Silence(Why.EXCLUDED, decision.reason)
+    if not (request.invoked or session.configuration_of(uri).enabled):
+        return PAUSED
     with session.flights.begin(normalised(uri)) as flight:
         newest = session.documents.get(uri)
         now = None if newest is None else request.in_version(newest)
         try:
-            served = None if now is None else await _suggest(session, now)
+            return CHANGED if now is None else await _suggest(session, now)
         except asyncio.CancelledError:
             if flight.superseded:
-                return _nothing()
+                return SUPERSEDED
             raise
-    return _nothing() if served is None else _items(session, served)
 
 
-async def _suggest(session: Session, request: Request) -> Served | None:
+async def _suggest(session: Session, request: Request) -> Served | Silence:
     """What fits of what was shown, else what the engine says."""
     desk, configuration = session.desk, session.configuration_of(request.document.uri)
     if (served := desk.fitting(request)) is not None:
@@ -82,16 +103,17 @@ async def _suggest(session: Session, request: Request) -> Served | None:
     started = loop.time()
     try:
         completer = await session.completer(configuration, limit)
-    except EngineError:
-        return None  # the status says that the model is loading, or why it does not
+    except EngineError as error:
+        return without_engine(session.status.model, str(error))
     if (served := desk.fitting(request, completer)) is not None:
         return served
     deadline = max(1, limit - round((loop.time() - started) * 1e3))
     completion = await desk.ask(completer, request, deadline)
-    session.status.note(_note(completion))
+    if not completion.insert:
+        return of_completion(completion, limit)
     newest = session.documents.get(request.document.uri)
-    served = None if newest is None else desk.offered(request, newest, completion)
-    if served is not None and configuration.prefetch:
+    served = CHANGED if newest is None else desk.offered(request, newest, completion)
+    if isinstance(served, Served) and configuration.prefetch:
         desk.prepare(completer, served, request, automatic)
     return served
 
@@ -110,13 +132,3 @@ def _items(session: Session, served: Served) -> types.InlineCompletionList:
             for text in served.texts
         ]
     )
-
-
-def _note(completion: Completion) -> str:
-    """What the status should say of a completion; a text that is merely not useful is silent."""
-    failed = completion.done in (DoneKind.ERROR, DoneKind.DEADLINE)
-    return completion.reason if failed and not completion.insert else ""
-
-
-def _nothing() -> types.InlineCompletionList:
-    return types.InlineCompletionList(items=[])

@@ -18,6 +18,8 @@ from dg_lsp.shown.offer import Fate, Offer, moved, rests, typed_at, without_type
 from dg_lsp.shown.pairs import may_be_paired
 from dg_lsp.shown.prefetch import Prefetch, as_if_taken
 from dg_lsp.shown.shelf import Shelf
+from dg_lsp.silences import CHANGED, REJECTED
+from dg_lsp.status import Silence
 
 CHOICES = 3
 """How many texts a request offers that the user made, where the model has that many."""
@@ -131,13 +133,14 @@ class Desk:
             self.habits.answered(completion.ms["total"] - completion.ms.get("wait", 0.0))
         return completion
 
-    def offered(self, request: Request, newest: Document, completion: Completion) -> Served | None:
-        """Note what was answered, and what of it fits the newest version; None if nothing does."""
+    def offered(
+        self, request: Request, newest: Document, completion: Completion
+    ) -> Served | Silence:
+        """Note what was answered; what of it fits the newest version, or why nothing does."""
         asked, line, column = request.document, request.line, request.column
-        texts = [completion.insert, *completion.alternatives] if completion.insert else []
-        texts = self._allowed(request, texts)
+        texts = self._allowed(request, [completion.insert, *completion.alternatives])
         if not texts:
-            return None
+            return REJECTED
         offer = Offer.at(
             asked, line, column, texts, seen=completion.seen, choices=request.choices
         )  # fmt: skip
@@ -145,11 +148,11 @@ class Desk:
         now = offer if change is None else moved(offer, newest.lines, change)
         there = request.in_version(newest)
         if now is None or there is None or now.fate is Fate.REJECTED:
-            return None  # nobody saw it
+            return CHANGED  # nobody saw it
         typed = typed_at(now, newest.lines, line, there.column)
         left = [] if typed is None else rests(now, typed)
         if not left:
-            return None
+            return CHANGED
         return Served(newest, line, there.column, left, self.shelf.put(now).number)
 
     def prepare(self, completer: Completer, served: Served, request: Request, limit: int) -> None:

@@ -1,0 +1,56 @@
+"""From what came of a request for a suggestion to why there is none."""
+
+from __future__ import annotations
+
+from dg_engine.job import DoneKind
+
+from dg_lsp.results import Completion
+from dg_lsp.status import ModelState, ModelStatus, Silence, Why
+
+NOT_OPEN = Silence(Why.NOT_OPEN, "The document is not open in the server.")
+OLDER = Silence(Why.OVERTAKEN, "The request was for another version of the document.")
+CHANGED = Silence(Why.OVERTAKEN, "The document changed before there was an answer.")
+SUPERSEDED = Silence(Why.OVERTAKEN, "A newer request for the document took its place.")
+REJECTED = Silence(Why.REJECTED, "You went another way here; ask for it to see it again.")
+PAUSED = Silence(Why.PAUSED, "Suggestions are switched off here by the setting enabled.")
+
+_STAGES = {
+    "wait": "the pause in which more might have been typed",
+    "prompt": "making the prompt",
+    "tokenise": "the tokenizer",
+    "encode": "reading the prompt",
+    "causal": "the model's left-to-right draft",
+    "steps": "denoising",
+    "judge": "choosing between lengths",
+    "suggest": "checking the text",
+    "engine": "waiting for the engine's first draft",
+}
+
+
+def without_engine(model: ModelStatus, sentence: str) -> Silence:
+    """Why there is no completer: the model loads, or the engine is down."""
+    loads = model.state in (ModelState.LOADING, ModelState.READY)
+    return Silence(Why.LOADING if loads else Why.ENGINE_DOWN, model.message or sentence)
+
+
+def of_completion(completion: Completion, limit_ms: int) -> Silence:
+    """Why a completion is empty whose request had `limit_ms`."""
+    match completion.done:
+        case DoneKind.ERROR:
+            return Silence(Why.ENGINE_DOWN, completion.reason)
+        case DoneKind.CANCELLED:
+            return Silence(Why.OVERTAKEN, completion.reason)
+        case DoneKind.DEADLINE:
+            stage, ms = _slowest(completion.ms)
+            what = _STAGES.get(stage, stage)
+            sentence = f"Nothing was ready within {limit_ms} ms; {ms:.0f} ms went into {what}."
+            return Silence(Why.TOO_SLOW, sentence, stage)
+        case DoneKind.CONVERGED | DoneKind.MAX_STEPS:
+            return Silence(Why.NO_SUGGESTION, completion.reason)
+
+
+def _slowest(ms: dict[str, float]) -> tuple[str, float]:
+    """The stage that took the most, what no stage accounts for being the engine's."""
+    stages = {stage: took for stage, took in ms.items() if stage != "total"}
+    stages["engine"] = ms.get("total", 0.0) - sum(stages.values())
+    return max(stages.items(), key=lambda item: item[1])
