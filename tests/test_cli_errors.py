@@ -104,6 +104,19 @@ def test_doctor_reports_a_bad_model_in_its_table(files: Path) -> None:
     assert "✓ torch" in ran.stdout
 
 
+def test_doctor_tells_what_is_wrong_with_the_settings(files: Path) -> None:
+    (files / ".dg-lsp.toml").write_text('prefetch = true\nmodel = "./cut"\n')
+    home = files / "home"
+    (home / "dg-lsp").mkdir(parents=True)
+    (home / "dg-lsp" / "config.toml").write_text('model = "./cut"\nthreads = 0\n')
+    ran = dg_lsp("doctor", cwd=files, XDG_CONFIG_HOME=str(home))
+    file = home / "dg-lsp" / "config.toml"
+    assert f"✓ settings  {file}, {files / '.dg-lsp.toml'}" in ran.stdout
+    assert f'{file}:2: The setting "threads" takes a whole number from 1 to 1024' in ran.stdout
+    assert f'{files / ".dg-lsp.toml"}:2: The setting "model" counts only in folders' in ran.stdout
+    assert "truncated" in ran.stdout  # the model is the one that the user's file names
+
+
 def test_help_names_every_exit_code_and_comes_at_once(files: Path) -> None:
     dg_lsp("--help", cwd=files)  # the first start may have to write bytecode
     start = time.perf_counter()

@@ -212,6 +212,14 @@ def test_a_command_on_an_excluded_file_ends_with_one_sentence(
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", sentence)
 
 
+def test_a_command_heeds_the_settings_file_of_the_folder(tmp_path: Path) -> None:
+    root = workspace(tmp_path / "project")
+    (root / "app.py").write_text("x = 1\n")
+    (root / ".dg-lsp.toml").write_text('exclude = ["app.py"]\n')
+    ran = dg_lsp("explain", "app.py:1:1", cwd=root)
+    assert ran.stderr == "dg-lsp: `app.py` is excluded by `app.py` in the setting exclude.\n"
+
+
 def test_globs_are_checked_one_by_one_and_the_good_ones_count() -> None:
     configuration, problems = read_configuration({"exclude": ["*.md", "!", "[", "docs/"]})
     assert configuration.privacy == PrivacySettings(exclude=["*.md", "docs/"])

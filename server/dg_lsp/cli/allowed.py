@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dg_lsp.cli.errors import CliError
 from dg_lsp.cli.place import read_text
+from dg_lsp.cli.settings import settings_in
 
 
 def read_allowed(path: Path) -> str:
@@ -21,7 +22,8 @@ def read_allowed(path: Path) -> str:
     named = path.absolute()
     here = Path.cwd()
     root = here if named.is_relative_to(here) else named.parent
-    decision = Gate([root.as_uri()]).may_complete(named.as_uri())
+    privacy = settings_in(root).of(root.as_uri()).privacy
+    decision = Gate([root.as_uri()], privacy).may_complete(named.as_uri())
     if not decision.allowed:
         raise CliError(decision.reason)
     return text

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -17,6 +18,7 @@ import typer
 
 from dg_lsp.cli.complete import Model
 from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.settings import settings_in
 
 PROBE_SECONDS = 5.0
 """How long a program may take to say its version."""
@@ -43,9 +45,13 @@ def doctor(
         bool, typer.Option("--engine/--no-engine", help="Start the engine once, to see it run.")
     ] = True,
 ) -> None:
-    """Say what was found (Python, torch, GPU, model, engine, editors) and what to do."""
+    """Say what was found (Python, torch, GPU, settings, model, engine, editors) and what to do."""
     with reported():
-        findings = [_python(), _torch(), _gpu(), *_model(model, try_engine=engine), *_editors()]
+        findings = [
+            *(_python(), _torch(), _gpu(), _settings()),
+            *_model(model, try_engine=engine),
+            *_editors(),
+        ]
         code = max((finding.code for finding in findings), default=ExitCode.DONE)
         if as_json:
             answer = {"ok": code == 0, "findings": [msgspec.to_builtins(f) for f in findings]}
@@ -90,6 +96,13 @@ def _gpu() -> Finding:
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return Finding("GPU", "Apple silicon")
     return Finding("GPU", "none; the processor is used")
+
+
+def _settings() -> Finding:
+    """The settings files that are there, and what is wrong in them."""
+    settings = settings_in(Path.cwd())
+    found = ", ".join(str(path) for path in settings.files if path.exists())
+    return Finding("settings", found or "the defaults", " ".join(settings.problems))
 
 
 def _model(name: str | None, *, try_engine: bool) -> list[Finding]:

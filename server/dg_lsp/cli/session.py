@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dg_lsp.cli.errors import CliError, ExitCode
+from dg_lsp.cli.settings import settings_in
 
 if TYPE_CHECKING:
     from dg_engine.job import EngineInfo
@@ -27,12 +28,15 @@ class Session(NamedTuple):
 
 
 def usable_model(name: str | None) -> Path:
-    """A checkpoint folder whose files are whole, as far as sizes tell; raises CliError."""
+    """A checkpoint folder whose files are whole, as far as sizes tell; raises CliError.
+
+    Without `name` the settings name it.
+    """
     from dg_engine.engine import EngineError
     from dg_engine.models import find_model, verify_model
 
     try:
-        folder = find_model(name)
+        folder = find_model(name or settings_in(Path.cwd()).server.model)
     except EngineError as error:
         raise CliError(str(error)) from None
     problems = verify_model(folder, digests=False)
@@ -57,7 +61,7 @@ async def open_session(folder: Path, *, threads: int | None = None) -> AsyncGene
     except EngineError as error:
         raise CliError(str(error)) from None
     started = time.perf_counter()
-    client = EngineClient(folder, threads=threads)
+    client = EngineClient(folder, threads=threads or settings_in(Path.cwd()).server.threads)
     try:
         with _loading(folder):
             await client.start()
