@@ -9,6 +9,9 @@ BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
 DEV := .venv/.dev-ready
 PACKAGES := server engine kernels
+# What is measured; bench/README.md has the options, and the whole evaluation.
+QUALITY := --threads 2 --kinds all --methods "default;known length, 8 steps;causal line alone;$\
+warm start after 1 character;two at once;two in turn"
 
 help:
 	@echo "make demo   fill a hole in a file of the standard library"
@@ -45,8 +48,10 @@ check: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m bench.latency.line --out bench/results/latency_line.md
-	@$(BIN)/dg-lsp bench quality --threads 2 --methods \
-		"default;known length, 8 steps;causal line alone" > bench/results/quality.md
+	@mkdir -p build
+	@$(BIN)/dg-lsp bench quality $(QUALITY) --cache build/quality.jsonl --json > build/quality.json
+	@$(BIN)/python -m bench.quality.report build/quality.json
+	@rm build/quality.jsonl
 
 lock: $(DEV)
 	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)

@@ -11,7 +11,7 @@ from dg_lsp.bench.outcome import Outcome
 
 QUIET_SILENT = 0.96
 """Share of the quiet cases that are to be silent."""
-_POINTS = 80
+_POINTS = 40
 
 Signal = Callable[[Outcome], float]
 SIGNALS: dict[str, Signal] = {

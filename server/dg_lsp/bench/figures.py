@@ -154,10 +154,11 @@ def digest_of(
     warm: dict[str, WarmFigures] = {}
     curves: dict[str, list[Curve]] = {}
     for name, outcomes in results.items():
-        for group, listed in groups_of(outcomes).items():
-            groups.setdefault(group, {})[name] = figures_of(listed)
         if (warmed := warm_of(outcomes)) is not None:
             warm[name] = warmed
+            continue
+        for group, listed in groups_of(outcomes).items():
+            groups.setdefault(group, {})[name] = figures_of(listed)
         drawn = [curve for signal in SIGNALS if (curve := curve_of(outcomes, signal))]
         if drawn:
             curves[name] = drawn

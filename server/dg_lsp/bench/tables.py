@@ -10,16 +10,17 @@ from dg_lsp.bench.figures import Digest, Figures, WarmFigures
 Column = tuple[str, Callable[[Figures], str]]
 
 
-def markdown(digest: Digest) -> str:
-    """Where and how it was measured, and a table for each group of holes."""
+def markdown(digest: Digest, level: int = 2) -> str:
+    """Where and how it was measured, and a table for each group of holes below its heading."""
+    head = "#" * level
     parts = [where(digest)]
     for group, methods in digest.groups.items():
         most = max(figures.holes for figures in methods.values())
-        parts += [f"## {group.capitalize()} ({most} holes)", group_table(group, methods)]
+        parts += [f"{head} {group.capitalize()} ({most} holes)", group_table(group, methods)]
     if digest.warm:
-        parts += ["## Warm starts", warm_table(digest.warm)]
+        parts += [f"{head} Warm starts", warm_table(digest.warm)]
     if digest.curves:
-        parts += ["## When to show an answer", curve_table(digest.curves)]
+        parts += [f"{head} When to show an answer", curve_table(digest.curves)]
     return "\n\n".join(parts)
 
 

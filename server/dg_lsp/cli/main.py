@@ -73,3 +73,7 @@ app.add_typer(model.app, name="model")
 def main() -> None:
     """Run the command line; the console script's entry."""
     app()
+
+
+if __name__ == "__main__":
+    main()
