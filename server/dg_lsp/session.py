@@ -12,17 +12,20 @@ from dg_engine.engine import EngineError
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration, Settings
 from dg_lsp.configuration.watching import watch
+from dg_lsp.context.keeper import Keeper
 from dg_lsp.documents import DocumentStore
 from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
 from dg_lsp.flights import Flights
+from dg_lsp.notebooks import NotebookStore
 from dg_lsp.positions import Encoding
 from dg_lsp.previews import Previews
 from dg_lsp.privacy import logs
 from dg_lsp.privacy.gate import Gate
+from dg_lsp.privacy.rules import Decision
 from dg_lsp.shown.desk import Desk
 from dg_lsp.status import ModelState, ModelStatus, StatusBoard
-from dg_lsp.uris import root_of
+from dg_lsp.uris import root_of, shown_path
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class Session:
     def __init__(self, channel: Channel, engine_factory: EngineFactory) -> None:
         self.editor = Editor(channel)
         self.documents = DocumentStore()
+        self.notebooks = NotebookStore(self.documents.get)
         self.encoding = Encoding.UTF16
         self.settings = Settings()
         self.gate = Gate()
@@ -45,6 +49,8 @@ class Session:
         self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
         self.desk = Desk()
         """What was suggested and what became of it."""
+        self.context = Keeper(self.documents)
+        """What else of the workspace may help."""
         self.engine = EngineHost(engine_factory, self._model_changed)
         self.accepted = 0
         """Suggestions that the user took."""
@@ -61,11 +67,21 @@ class Session:
         self._opened = True
         self.in_background(self._follow_loading())
         self.engine.start(self.settings.server)
+        self.context.start()
         self.in_background(watch(lambda: self.settings.files, self.reload_settings))
 
     def configuration_of(self, uri: str) -> Configuration:
         """The settings that count for a document."""
-        return self.settings.of(root_of(uri, self.editor.roots))
+        return self.settings.of(root_of(self._file_of(uri), self.editor.roots))
+
+    def may_complete(self, uri: str) -> Decision:
+        """Whether to complete and edit in a document, and in the notebook that it is a cell of."""
+        of_notebook = self.gate.may_complete(self._file_of(uri))
+        return self.gate.may_complete(uri) if of_notebook.allowed else of_notebook
+
+    def shown_path(self, uri: str) -> str:
+        """How a document is named to a model; a cell as its notebook."""
+        return shown_path(self._file_of(uri), self.editor.roots)
 
     async def completer(self, configuration: Configuration, limit_ms: int) -> Completer:
         """The completer, once the model is loaded; raises EngineError after `limit_ms`."""
@@ -99,6 +115,7 @@ class Session:
         settings, roots = self.settings, self.editor.roots
         privacy = {root: settings.of(root).privacy for root in roots}
         self.gate = Gate(roots, settings.server.privacy, privacy)
+        self.context.configure(roots, self.gate)
         self.desk.forget()
         logs.set_level(settings.server.log_level)
         self.status.set_problems(settings.problems)
@@ -111,6 +128,7 @@ class Session:
     async def close(self) -> None:
         """End every request, then the engine."""
         self.desk.prefetch.cancel()
+        self.context.close()
         await self.flights.end_all()
         for task in self._background:
             task.cancel()
@@ -129,6 +147,11 @@ class Session:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _file_of(self, uri: str) -> str:
+        """The URI of what people know as the file: of a cell, its notebook's."""
+        notebook = self.notebooks.holding(uri)
+        return uri if notebook is None else notebook.uri
 
     def _model_changed(self, model: ModelStatus) -> None:
         logger.info("The model is %s. %s", model.state, model.message)

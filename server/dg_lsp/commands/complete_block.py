@@ -9,7 +9,6 @@ from dg_lsp.completion import Completer
 from dg_lsp.positions import Position
 from dg_lsp.prompts.view import view_at
 from dg_lsp.session import Session
-from dg_lsp.uris import shown_path
 
 NAME = "dg.completeBlock"
 LABEL = "Complete the block"
@@ -30,15 +29,17 @@ async def run(session: Session, arguments: Arguments) -> object:
     if isinstance(document, str):
         return refused(document)
     line, column = document.place(arguments.position, session.encoding)
+    whole, first = session.notebooks.around(document).whole(document.lines)
 
     async def work(completer: Completer) -> Result:
         completion = await completer.complete_at(
             view_at(
-                document.lines,
-                line,
+                whole,
+                first + line,
                 column,
-                path=shown_path(document.uri, session.editor.roots),
+                path=session.shown_path(document.uri),
                 language=document.language,
+                context=session.context.at(document, line),
             ),
             multi_line=True,
             deadline_ms=session.configuration_of(document.uri).edit_deadline_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
@@ -22,16 +23,23 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 
 def handle(session: Session, params: Params) -> None:
     """Apply the changes. Not asynchronous: a request that follows must see them."""
-    document = session.documents.get(params.text_document.uri)
+    changed(session, params.text_document, params.content_changes)
+
+
+def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange]) -> None:
+    """Change a text, and what stands around the other cells where it is a notebook's."""
+    document = session.documents.get(which.uri)
     if document is None:
         logger.warning("A document was changed that is not open.")
         return
-    opened, version = document, params.text_document.version
+    opened, version = document, which.version
     version = document.version + 1 if version is None else version
-    for change in params.content_changes:
+    for change in changes:
         before, document = document, document.changed([change], version, session.encoding)
         session.previews.follow(before, change, document)
+        session.context.changed(before, change, document, session.encoding)
     document = msgspec.structs.replace(document, version=version)
     session.documents.put(document)
     session.desk.changed(opened, document)
     session.previews.moved(document)
+    session.desk.surroundings_changed(session.notebooks.beside(document.uri))

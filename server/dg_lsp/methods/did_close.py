@@ -18,8 +18,13 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 
 def handle(session: Session, params: Params) -> None:
     """Forget the document; answers still in flight for it come back empty, edits end."""
-    uri = params.text_document.uri
+    closed(session, params.text_document.uri)
+
+
+def closed(session: Session, uri: str) -> None:
+    """Forget a text."""
     session.documents.remove(uri)
     session.desk.closed(uri)
+    session.context.closed(uri)
     session.previews.close(uri)
     session.flights.end_document(normalised(uri), CLOSED)

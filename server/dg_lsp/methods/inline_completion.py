@@ -23,7 +23,7 @@ from dg_lsp.silences import (
     without_engine,
 )
 from dg_lsp.status import Silence, Why
-from dg_lsp.uris import normalised, shown_path
+from dg_lsp.uris import normalised
 
 INVOKED = 1
 """The user asked; any other kind (clients send 0 or 2) means typing."""
@@ -55,8 +55,14 @@ def on_receipt(session: Session, params: Params) -> Request | Silence:
     if stated is not None and stated != document.version:
         return OLDER
     line, column = document.place(params.position, session.encoding)
-    path = shown_path(document.uri, session.editor.roots)
-    return Request(document, line, column, path, params.context.trigger_kind == INVOKED)
+    return Request(
+        document,
+        line,
+        column,
+        path=session.shown_path(document.uri),
+        invoked=params.context.trigger_kind == INVOKED,
+        around=session.notebooks.around(document),
+    )
 
 
 async def handle(session: Session, request: Request | Silence) -> types.InlineCompletionList:
@@ -76,7 +82,7 @@ async def handle(session: Session, request: Request | Silence) -> types.InlineCo
 
 async def _found(session: Session, request: Request) -> Served | Silence:
     uri = request.document.uri
-    decision = session.gate.may_complete(uri)
+    decision = session.may_complete(uri)
     if not decision.allowed:
         return Silence(Why.EXCLUDED, decision.reason)
     if not (request.invoked or session.configuration_of(uri).enabled):
@@ -97,6 +103,7 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     desk, configuration = session.desk, session.configuration_of(request.document.uri)
     if (served := desk.fitting(request)) is not None:
         return served
+    request = request._replace(context=session.context.at(request.document, request.line))
     loop = asyncio.get_running_loop()
     automatic, invoked = configuration.automatic_deadline_ms, configuration.invoked_deadline_ms
     limit = invoked if request.invoked else automatic

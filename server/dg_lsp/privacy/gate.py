@@ -30,6 +30,10 @@ class Gate:
         """Whether the file at an absolute path may help to complete in another."""
         return self._rules.decide(path, Use.CONTEXT)
 
+    def may_enter(self, folder: str) -> bool:
+        """Whether to look for such files below an absolute folder of the workspace."""
+        return self._rules.may_enter(folder)
+
     def masked(self, text: str) -> str:
         """Text as a model may see it: as long, secrets masked."""
         return secrets.masked(text)

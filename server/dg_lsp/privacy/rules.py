@@ -141,6 +141,18 @@ class Rules:
         self._remembered[path, use] = _Remembered(decision, spellings, states, now)
         return decision
 
+    def may_enter(self, folder: str) -> bool:
+        """Whether a folder of a workspace may hold files that are context.
+
+        False where ignore files or the list of secret files exclude all that is in it. What the
+        user's globs take back from there is not found by looking; each file is decided by itself.
+        """
+        home = self._workspace_of(f"{folder}/")
+        secret = SECRET_PATTERNS.match(folder[1:].lower(), is_folder=True)
+        if home is None or (secret is not None and secret.ignores):
+            return False
+        return home.folder(folder).excluded is None
+
     def _spellings(self, path: str, now: float) -> list[str]:
         """As the function, with where folders really are remembered for CHECK_SECONDS."""
         folder, name = os.path.split(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Protocol
 
 import msgspec
@@ -11,11 +12,24 @@ from dg_lsp.prompts.settings import Budget, InfillSettings
 from dg_lsp.prompts.view import CursorView
 
 
+class Origin(enum.StrEnum):
+    """Where a part of a prompt comes from."""
+
+    MARK = "mark"
+    """The format itself."""
+    INSTRUCTION = "instruction"
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTEXT = "context"
+    """Another file, or another place of the same."""
+
+
 class Section(msgspec.Struct, frozen=True):
     """A named part of a prompt, as people read it."""
 
     name: str
     text: str
+    origin: Origin = Origin.MARK
 
 
 class Prompt(msgspec.Struct, frozen=True):

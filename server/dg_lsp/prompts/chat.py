@@ -9,7 +9,8 @@ from __future__ import annotations
 from dg_engine.job import Judge, JudgeKind, Rule
 from dg_engine.tokenizer import Tokenizer
 
-from dg_lsp.prompts.base import Prompt, Section
+from dg_lsp.prompts.base import Origin, Prompt, Section
+from dg_lsp.prompts.context import CONTEXT_SHARE, diagnostics, fitting
 from dg_lsp.prompts.settings import Budget, HoleSettings, InfillSettings
 from dg_lsp.prompts.tokens import LineTokens, pieces_of, rounded_up, window_start
 from dg_lsp.prompts.view import CursorView
@@ -72,6 +73,7 @@ class Chat:
         """The prompt that asks for the text at a cursor."""
         suffix = self._first(view.after, budget.suffix)
         user = (
+            f"{self._context(view, budget)}"
             f"File: {view.path}\nLanguage: {view.language}\n"
             f"What follows the gap:\n{_fenced(self._tokenizer.decode(suffix), view.language)}"
         )
@@ -120,10 +122,28 @@ class Chat:
             ids=ids,
             suffix=suffix,
             sections=[
-                Section("system", system),
-                Section("user", user),
-                Section("model", opening + before),
+                Section("system", system, Origin.INSTRUCTION),
+                Section("user", user, Origin.CONTEXT),
+                Section("model", opening + before, Origin.PREFIX),
             ],
+        )
+
+    def _context(self, view: CursorView, budget: Budget) -> str:
+        """What is known of other files and what is wrong, in front of all that changes."""
+        held = fitting(
+            view.context,
+            budget.prompt // CONTEXT_SHARE,
+            lambda text: len(self._tokens.encode(text)),
+        )
+        files = [f"{path}\n{_fenced(text, view.language)}\n" for path, text in held]
+        wrong = [f"- {text}\n" for text in diagnostics(view.context)]
+        return "".join(
+            [
+                *(["Elsewhere in the project:\n"] if files else []),
+                *files,
+                *(["What is wrong near the gap:\n"] if wrong else []),
+                *wrong,
+            ]
         )
 
     def _turn(self, role: str, text: str) -> list[int]:

@@ -7,7 +7,8 @@ from dg_engine.job import Judge, JudgeKind
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.languages import comment_mark
-from dg_lsp.prompts.base import Prompt, Section
+from dg_lsp.prompts.base import Origin, Prompt, Section
+from dg_lsp.prompts.context import CONTEXT_SHARE, fitting
 from dg_lsp.prompts.settings import Budget, InfillSettings
 from dg_lsp.prompts.tokens import LineTokens, pieces_of, rounded_up, window_start
 from dg_lsp.prompts.view import CursorView
@@ -23,7 +24,8 @@ NEEDED = (PREFIX, SUFFIX, MIDDLE, EOS)
 class FillInTheMiddle:
     """`<fim_suffix>` S `<fim_prefix>` P `<fim_middle>`; the middle ends with `<eos>`.
 
-    The suffix comes first because it stays the same while one types.
+    The suffix comes first because it stays the same while one types, then what other files have to
+    say, each behind the other as files are in training, with `<file_end>` behind each.
     """
 
     name = "fill-in-the-middle"
@@ -35,7 +37,9 @@ class FillInTheMiddle:
         self._prefix, self._suffix, self._middle, self._eos = (
             _known(tokenizer, token) for token in NEEDED
         )
-        self._file_end = tokenizer.token_id(FILE_END)
+        file_end = tokenizer.token_id(FILE_END)
+        self._marks_files = file_end is not None
+        self._end = -1 if file_end is None else file_end
 
     @property
     def encode_ms(self) -> float:
@@ -49,16 +53,21 @@ class FillInTheMiddle:
     def build(self, view: CursorView, budget: Budget) -> Prompt:
         """The prompt that asks for the text at a cursor; at most `budget.prompt` tokens."""
         suffix, ended = self._suffix_ids(view, budget.suffix)
-        marks = 3 + ended
-        prefix = self._prefix_ids(view.before, budget.prompt - len(suffix) - marks)
-        end = [self._file_end] if ended and self._file_end is not None else []
+        room = budget.prompt - len(suffix) - 3 - ended
+        context = self._context(view, room)
+        front = [i for _, ids in context for i in (*ids, self._end)]
+        prefix = self._prefix_ids(view.before, room - len(front))
+        end = [self._end] if ended else []
+        decode = self._tokenizer.decode
         return Prompt(
-            ids=[self._suffix, *suffix, *end, self._prefix, *prefix, self._middle],
+            ids=[self._suffix, *suffix, *end, self._prefix, *front, *prefix, self._middle],
             suffix=suffix,
             sections=[
-                Section(SUFFIX, self._tokenizer.decode(suffix)),
+                Section(SUFFIX, decode(suffix), Origin.SUFFIX),
                 *([Section(FILE_END, "")] if end else []),
-                Section(PREFIX, self._tokenizer.decode(prefix)),
+                Section(PREFIX, "" if context else decode(prefix), Origin.PREFIX),
+                *(Section(path, decode(ids), Origin.CONTEXT) for path, ids in context),
+                *([Section(FILE_END, decode(prefix), Origin.PREFIX)] if context else []),
                 Section(MIDDLE, ""),
             ],
         )
@@ -90,7 +99,23 @@ class FillInTheMiddle:
             ids.extend(self._tokens.piece(piece))
             if len(ids) >= limit:
                 return ids[:limit], False
-        return ids, view.at_end and self._file_end is not None
+        return ids, view.at_end and self._marks_files
+
+    def _context(self, view: CursorView, room: int) -> list[tuple[str, list[int]]]:
+        """Paths and ids of what stands in front of the prefix, which shares `room` with it.
+
+        The prefix leaves a share of the room, more when the file is short.
+        """
+        if not view.context or not self._marks_files:
+            return []
+        needed = 0
+        for piece in reversed(pieces_of(view.before)):
+            needed += len(self._tokens.piece(piece))
+            if needed >= room:
+                break
+        left = max(room - needed, room // CONTEXT_SHARE)
+        held = fitting(view.context, left, lambda text: len(self._tokens.encode(text)))
+        return [(path, self._tokens.encode(text)) for path, text in held]
 
     def _prefix_ids(self, before: str, room: int) -> list[int]:
         """Ids of the end of `before`, cut at a line start that moves in jumps."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
 
 from dg_lsp.lines import Lines, body_of, ending_of, split_lines
@@ -13,6 +15,30 @@ BEFORE_CHARS = 24_000
 AFTER_CHARS = 8_000
 """More text after the cursor than any prompt budget holds."""
 _LONG_LINE_STEP = 4_096
+
+
+class SnippetKind(enum.StrEnum):
+    """Why a text from elsewhere may help."""
+
+    DEFINITION = "definition"
+    """Something that is used near the cursor."""
+    CLASS = "class"
+    """The class around the cursor, whose head is out of sight."""
+    EDIT = "edit"
+    """What was edited last."""
+    NEIGHBOUR = "neighbour"
+    """Lines of an open file that are like those around the cursor."""
+    DIAGNOSTIC = "diagnostic"
+    """What is wrong near the cursor, in words."""
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """Text from elsewhere, secrets masked, line breaks as `\\n`."""
+
+    path: str
+    """As people know it."""
+    text: str
+    kind: SnippetKind
 
 
 class CursorView(msgspec.Struct, frozen=True):
@@ -29,6 +55,8 @@ class CursorView(msgspec.Struct, frozen=True):
     """Whether `after` reaches the end of the file."""
     newline: str = "\n"
     """The line break that the document uses; text shown to a model always has `\\n`."""
+    context: tuple[Snippet, ...] = ()
+    """What may help from elsewhere, the best first; a prompt takes what it has room for."""
 
     @property
     def line_before(self) -> str:
@@ -42,7 +70,14 @@ class CursorView(msgspec.Struct, frozen=True):
 
 
 def view_at(
-    lines: Lines, line: int, column: int, *, path: str, language: str, skip_to: int | None = None
+    lines: Lines,
+    line: int,
+    column: int,
+    *,
+    path: str,
+    language: str,
+    skip_to: int | None = None,
+    context: tuple[Snippet, ...] = (),
 ) -> CursorView:
     """The window around a line and a column in code points, both from zero.
 
@@ -82,6 +117,7 @@ def view_at(
         at_start=first == 0 and cut == 0,
         at_end=following >= lines.count and len(after) <= AFTER_CHARS,
         newline=newline_of(lines),
+        context=context,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from dg_engine.job import Priority
@@ -11,7 +11,8 @@ from dg_engine.job import Priority
 from dg_lsp.completion import Completer, Completion
 from dg_lsp.documents import Document, typed_between
 from dg_lsp.lines import Lines, split_lines
-from dg_lsp.prompts.view import CursorView, view_at
+from dg_lsp.notebooks import ALONE, Surroundings
+from dg_lsp.prompts.view import CursorView, Snippet, view_at
 from dg_lsp.shown.changes import change_between
 from dg_lsp.shown.debounce import Habits
 from dg_lsp.shown.offer import Fate, Offer, moved, rests, typed_at, without_typed
@@ -35,6 +36,10 @@ class Request(NamedTuple):
     """As a model is told."""
     invoked: bool
     """Whether the user asked, and did not just type."""
+    around: Surroundings = ALONE
+    """What a model sees beside the document."""
+    context: tuple[Snippet, ...] = ()
+    """What may help from elsewhere."""
 
     @property
     def choices(self) -> int:
@@ -61,7 +66,15 @@ class Request(NamedTuple):
 
     def view_in(self, lines: Lines, line: int, column: int) -> CursorView:
         """The text around a place of another version."""
-        return view_at(lines, line, column, path=self.path, language=self.document.language)
+        whole, first = self.around.whole(lines)
+        return view_at(
+            whole,
+            first + line,
+            column,
+            path=self.path,
+            language=self.document.language,
+            context=self.context,
+        )
 
 
 class Served(NamedTuple):
@@ -87,6 +100,12 @@ class Desk:
         """A document was edited."""
         self.shelf.changed(old, new)
         self._follow()
+
+    def surroundings_changed(self, uris: Sequence[str]) -> None:
+        """What stands around these documents, cells of a notebook, was edited."""
+        if uris:
+            self.shelf.surroundings_changed(uris)
+            self._follow()
 
     def closed(self, uri: str) -> None:
         """A document was closed."""

@@ -1,0 +1,82 @@
+"""What the code around a cursor refers to, told from text alone: cheap enough for a keystroke."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from dg_lsp.context.imports import Import
+from dg_lsp.context.library import words_in
+from dg_lsp.context.outline import outline_of
+from dg_lsp.lines import Lines
+from dg_lsp.prompts.view import unix
+
+NEAR_LINES = 24
+"""Above and below the cursor: what is used there counts."""
+CLOSE_LINES = 5
+"""Above and below the cursor: what is used there counts first."""
+HEAD_LINES = 160
+"""Imports further down in a file do not count."""
+_HEAD_CHARS = 12_000
+_MOST_LINES_UP = 3_000
+_CLASS = re.compile(
+    r"\s*(?:[\w@()]+\s+)*?(?:class|impl(?:<[^>]*>)?|interface|struct|trait|module)\s+"
+    r"(?:\w+(?:<[^>]*>)?\s+for\s+)?([A-Za-z_]\w*)"
+)
+_DOTTED = re.compile(r"([A-Za-z_][\w.]*)(?:\.|::)([A-Za-z_]\w*)")
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What is used around a cursor."""
+
+    imports: tuple[Import, ...]
+    words: frozenset[str]
+    """Names near the cursor and in the head of the class around it."""
+    close: frozenset[str]
+    """Names on the lines next to the cursor."""
+    dotted: frozenset[tuple[str, str]]
+    """What stands before a dot, and behind it."""
+    class_name: str
+    """Of the class around the cursor whose head is more than NEAR_LINES above it; or empty."""
+
+
+def around(lines: Lines, line: int, language: str) -> Around:
+    """What is used around a line."""
+    near = "".join(lines.between(line - NEAR_LINES, line + NEAR_LINES + 1))
+    class_line = _class_above(lines, line)
+    head = lines[class_line] if class_line >= 0 else ""
+    named = _CLASS.match(head)
+    far = named is not None and class_line < line - NEAR_LINES
+    text = near + head
+    return Around(
+        imports=_imports("".join(lines.between(0, HEAD_LINES))[:_HEAD_CHARS], language),
+        words=words_in(text),
+        close=words_in("".join(lines.between(line - CLOSE_LINES, line + CLOSE_LINES + 1))),
+        dotted=frozenset(_DOTTED.findall(text)),
+        class_name=named[1] if named is not None and far else "",
+    )
+
+
+@lru_cache(16)
+def _imports(head: str, language: str) -> tuple[Import, ...]:
+    return outline_of(unix(head), language).imports
+
+
+def _class_above(lines: Lines, line: int) -> int:
+    """The line of the head of the innermost class around a line, by indentation; -1 if none."""
+    held = lines.between(max(line - _MOST_LINES_UP, 0), line + 1)
+    least = 10_000
+    for number in range(len(held) - 1, -1, -1):
+        text = held[number]
+        if not text.strip():
+            continue
+        indent = len(text) - len(text.lstrip())
+        if indent < least:
+            if number < len(held) - 1 and _CLASS.match(text):
+                return line - (len(held) - 1 - number)
+            least = indent
+        if not least:
+            return -1
+    return -1
