@@ -32,7 +32,15 @@ class Server(LanguageServer):
 
     def __init__(self, engine_factory: EngineFactory) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]  (pygls: *args, **kwargs)
-            NAME, _version(), protocol_cls=Protocol, converter_factory=default_converter
+            NAME,
+            _version(),
+            protocol_cls=Protocol,
+            converter_factory=default_converter,
+            # Every cell of every notebook: prose and other languages are context.
+            notebook_document_sync=types.NotebookDocumentSyncOptions(
+                notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")],
+                save=True,
+            ),
         )
         self.wire = cast("Protocol", self.protocol)
         self.session = Session(self.wire, engine_factory)

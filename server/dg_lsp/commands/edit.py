@@ -17,7 +17,6 @@ from dg_lsp.positions import Range
 from dg_lsp.previews import Pending
 from dg_lsp.results import OnEditDraft
 from dg_lsp.session import Session
-from dg_lsp.uris import shown_path
 
 NAME = "dg.edit"
 LABEL = "Edit with instruction"
@@ -39,6 +38,10 @@ class Asked(NamedTuple):
     """An edit of the version that the client had when it asked."""
 
     document: Document
+    first: int
+    """First line in the document."""
+    last: int
+    """Last line, included."""
     request: EditRequest
     pending: Pending | None
     """What follows the lines from now on, for an edit that is shown first."""
@@ -52,28 +55,38 @@ def on_receipt(session: Session, arguments: Arguments) -> Asked | str:
         return document
     if not arguments.instruction.strip():
         return "The instruction is empty; say what to change."
-    asked = _request_of(session, document, arguments)
+    first, last = _lines_of(session, document, arguments.range)
     pending = None
     if arguments.preview:
-        chosen = document.lines.between(asked.first, asked.last + 1)
+        chosen = document.lines.between(first, last + 1)
         old = "".join(chosen[:-1]) + body_of(chosen[-1])
-        pending = session.previews.prepare(document, asked.first, asked.last, old)
-    return Asked(document, asked, pending)
+        pending = session.previews.prepare(document, first, last, old)
+    whole, before = session.notebooks.around(document).whole(document.lines)
+    request = EditRequest(
+        lines=whole,
+        first=before + first,
+        last=before + last,
+        instruction=arguments.instruction,
+        path=session.shown_path(document.uri),
+        language=document.language,
+    )
+    return Asked(document, first, last, request, pending)
 
 
 async def run(session: Session, asked: Asked | str) -> object:
     """Edit; the answer says whether the edit was applied and why not."""
     if isinstance(asked, str):
         return refused(asked)
-    document, request, pending = asked
-    if pending is None:
-        return msgspec.to_builtins(await _applied(session, document, request))
-    return msgspec.to_builtins(await _previewed(session, document, request, pending))
+    if asked.pending is None:
+        return msgspec.to_builtins(await _applied(session, asked))
+    return msgspec.to_builtins(await _previewed(session, asked, asked.pending))
 
 
-async def _applied(session: Session, document: Document, asked: EditRequest) -> Result:
+async def _applied(session: Session, asked: Asked) -> Result:
+    document = asked.document
+
     async def work(completer: Completer) -> Result:
-        edit = await _edited(session, document, completer, asked)
+        edit = await _edited(session, completer, asked)
         end = len(body_of(document.lines[asked.last]))
         new = Replacement(asked.first, 0, asked.last, end, edit.new_text)
         reason = edit.reason or await replace(session, document, [new], LABEL)
@@ -82,9 +95,7 @@ async def _applied(session: Session, document: Document, asked: EditRequest) -> 
     return await worked_on(session, document, work)
 
 
-async def _previewed(
-    session: Session, document: Document, asked: EditRequest, pending: Pending
-) -> Result:
+async def _previewed(session: Session, asked: Asked, pending: Pending) -> Result:
     """Stream an edit; however it ends, its last notification says so."""
     previews = session.previews
     if reason := previews.begin(pending):
@@ -94,9 +105,7 @@ async def _previewed(
         pending.flight = flight
 
     async def work(completer: Completer) -> Result:
-        edit = await _edited(
-            session, document, completer, asked, lambda new: previews.show(pending, new)
-        )
+        edit = await _edited(session, completer, asked, lambda new: previews.show(pending, new))
         pending.flight = None  # from here on an end of the edit is none of the request
         if edit.reason:
             previews.end(pending, edit.reason, edit.done)
@@ -106,7 +115,7 @@ async def _previewed(
 
     reason, done = "The edit failed; see the log.", DoneKind.ERROR
     try:
-        result = await worked_on(session, document, work, started)
+        result = await worked_on(session, asked.document, work, started)
         reason = result.reason
     except asyncio.CancelledError:
         reason, done = "The request was cancelled.", DoneKind.CANCELLED
@@ -122,28 +131,21 @@ async def _previewed(
 
 async def _edited(
     session: Session,
-    document: Document,
     completer: Completer,
-    asked: EditRequest,
+    asked: Asked,
     on_draft: OnEditDraft | None = None,
 ) -> Edit:
-    limit = session.configuration_of(document.uri).edit_deadline_ms
-    return await completer.edit_lines(asked, on_draft=on_draft, deadline_ms=limit)
+    limit = session.configuration_of(asked.document.uri).edit_deadline_ms
+    return await completer.edit_lines(asked.request, on_draft=on_draft, deadline_ms=limit)
 
 
-def _request_of(session: Session, document: Document, arguments: Arguments) -> EditRequest:
-    places = (arguments.range.start, arguments.range.end)
+def _lines_of(session: Session, document: Document, chosen: Range) -> tuple[int, int]:
+    """The first and the last line that a range touches."""
+    places = (chosen.start, chosen.end)
     (first, _), (last, end) = sorted(document.place(p, session.encoding) for p in places)
     if end == 0 and last > first:
         last -= 1  # a selection of whole lines ends before the first character of the next
-    return EditRequest(
-        lines=document.lines,
-        first=first,
-        last=last,
-        instruction=arguments.instruction,
-        path=shown_path(document.uri, session.editor.roots),
-        language=document.language,
-    )
+    return first, last
 
 
 def _result(edit: Edit, reason: str) -> Result:

@@ -10,7 +10,6 @@ from dg_lsp.documents import Document
 from dg_lsp.marks import Mark, marks_in
 from dg_lsp.positions import Range
 from dg_lsp.session import Session
-from dg_lsp.uris import shown_path
 
 NAME = "dg.fillHoles"
 LABEL = "Fill the holes"
@@ -37,10 +36,11 @@ async def run(session: Session, arguments: Arguments) -> object:
         return refused("There is no hole here; write ___ where code is missing.")
     if len(marks) > MOST_MARKS:
         return refused(f"There are {len(marks)} holes; choose lines with at most {MOST_MARKS}.")
+    whole, first = session.notebooks.around(document).whole(document.lines)
     asked = FillRequest(
-        lines=document.lines,
-        marks=marks,
-        path=shown_path(document.uri, session.editor.roots),
+        lines=whole,
+        marks=[Mark(first + mark.line, mark.start) for mark in marks],
+        path=session.shown_path(document.uri),
         language=document.language,
     )
 

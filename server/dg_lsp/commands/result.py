@@ -51,7 +51,7 @@ def opened(session: Session, uri: str, version: int | None, stale: str) -> Docum
     document = session.documents.get(uri)
     if document is None:
         return "The document is not open."
-    decision = session.gate.may_complete(document.uri)
+    decision = session.may_complete(document.uri)
     if not decision.allowed:
         return decision.reason
     return stale if version is not None and version != document.version else document

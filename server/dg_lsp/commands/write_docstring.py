@@ -9,7 +9,6 @@ from dg_lsp.completion import Completer
 from dg_lsp.docstrings import gap_at, view_of, written
 from dg_lsp.positions import Position
 from dg_lsp.session import Session
-from dg_lsp.uris import shown_path
 
 NAME = "dg.writeDocstring"
 LABEL = "Write the docstring"
@@ -33,11 +32,12 @@ async def run(session: Session, arguments: Arguments) -> object:
     gap = gap_at(document.lines, line, document.language)
     if gap is None:
         return refused("No Python definition without a docstring has its signature here.")
-    path = shown_path(document.uri, session.editor.roots)
+    whole, first = session.notebooks.around(document).whole(document.lines)
+    there = msgspec.structs.replace(gap, line=first + gap.line)
 
     async def work(completer: Completer) -> Result:
         completion = await completer.complete_at(
-            view_of(document.lines, gap, path),
+            view_of(whole, there, session.shown_path(document.uri)),
             multi_line=True,
             deadline_ms=session.configuration_of(document.uri).edit_deadline_ms,
         )

@@ -26,6 +26,10 @@ from dg_lsp.methods import (
     initialize,
     initialized,
     inline_completion,
+    notebook_did_change,
+    notebook_did_close,
+    notebook_did_open,
+    notebook_did_save,
     shutdown,
     status,
 )
@@ -53,6 +57,14 @@ METHODS = [
     Method(types.TEXT_DOCUMENT_DID_OPEN, did_open.handle, did_open.Params),
     Method(types.TEXT_DOCUMENT_DID_CHANGE, did_change.handle, did_change.Params),
     Method(types.TEXT_DOCUMENT_DID_CLOSE, did_close.handle, did_close.Params),
+    Method(types.NOTEBOOK_DOCUMENT_DID_OPEN, notebook_did_open.handle, notebook_did_open.Params),
+    Method(
+        types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+        notebook_did_change.handle,
+        notebook_did_change.Params,
+    ),
+    Method(types.NOTEBOOK_DOCUMENT_DID_SAVE, notebook_did_save.handle, notebook_did_save.Params),
+    Method(types.NOTEBOOK_DOCUMENT_DID_CLOSE, notebook_did_close.handle, notebook_did_close.Params),
     Method(
         types.TEXT_DOCUMENT_INLINE_COMPLETION,
         inline_completion.handle,
@@ -94,6 +106,9 @@ METHODS = [
 
 IN_PLACE_OF_BUILTIN = [
     types.EXIT,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
     types.TEXT_DOCUMENT_DID_CLOSE,

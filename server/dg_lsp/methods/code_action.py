@@ -55,7 +55,7 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 async def handle(session: Session, params: Params) -> list[types.CodeAction]:
     """Offer what can be done at the range; the actions carry the version that they are for."""
     document = session.documents.get(params.text_document.uri)
-    if document is None or not session.gate.may_complete(document.uri).allowed:
+    if document is None or not session.may_complete(document.uri).allowed:
         return []
     only = params.context.only
     return [

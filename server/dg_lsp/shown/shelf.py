@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -67,6 +67,14 @@ class Shelf:
             if now is not None:
                 kept.append(now)
         self._offers = kept
+
+    def surroundings_changed(self, uris: Sequence[str]) -> None:
+        """What a model sees around these documents is not what it was."""
+        beside = {normalised(uri) for uri in uris}
+        self._offers = [
+            msgspec.structs.replace(offer, alone=False) if offer.uri in beside else offer
+            for offer in self._offers
+        ]
 
     def closed(self, uri: str) -> None:
         """Forget a document."""
