@@ -76,6 +76,7 @@ class NotebookStore:
         self._document = document
         self._notebooks: dict[str, Notebook] = {}
         self._of_cells: dict[str, str] = {}
+        self._shown_as: dict[str, tuple[Document, int, str, _Chunks]] = {}
 
     def __len__(self) -> int:
         return len(self._notebooks)
@@ -101,6 +102,7 @@ class NotebookStore:
         notebook = self._notebooks.pop(normalised(uri), None)
         for cell in notebook.cells if notebook else ():
             self._of_cells.pop(normalised(cell.document), None)
+            self._shown_as.pop(normalised(cell.document), None)
 
     def beside(self, cell: str) -> list[str]:
         """The other cells of the notebook that holds a cell; none for every other document."""
@@ -120,10 +122,18 @@ class NotebookStore:
             if normalised(cell.document) == here:
                 behind = 1
             elif (text := self._document(cell.document)) is not None:
-                parts[behind] += [*_shown(text, cell.kind, document.language), ("\n",)]
+                parts[behind] += [*self._shown(text, cell.kind, document.language), ("\n",)]
         before, after = parts
         # As a file that ends with a line break.
         return Surroundings(tuple(before), (("\n",), *after[:-1], ("",)) if after else ())
+
+    def _shown(self, text: Document, kind: int, language: str) -> _Chunks:
+        """As the function, remembered until the cell changes."""
+        key = normalised(text.uri)
+        known = self._shown_as.get(key)
+        if known is None or known[:3] != (text, kind, language):
+            known = self._shown_as[key] = text, kind, language, _shown(text, kind, language)
+        return known[3]
 
 
 def _shown(text: Document, kind: int, language: str) -> _Chunks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from urllib.parse import quote, unquote
@@ -16,6 +17,7 @@ _KEPT = "/:@!$&'()*+,;=~-._"
 """What RFC 3986 lets stand unescaped in a path."""
 
 
+@functools.lru_cache(4096)
 def normalised(uri: str) -> str:
     """One spelling for all that mean the same document.
 

@@ -17,5 +17,5 @@ async def handle(session: Session, params: types.InitializeParams) -> None:
     )
     folders = [folder.uri for folder in params.workspace_folders or []]
     session.watch_parent(params.process_id)
-    await session.set_client_settings(params.initialization_options)
+    session.settings.set_client(params.initialization_options)
     await session.set_roots(folders or ([params.root_uri] if params.root_uri else []))
