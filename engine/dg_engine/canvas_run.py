@@ -38,6 +38,13 @@ class _Stream:
         """The draft of that number from 1; the last one where the row had fewer."""
         return self.drafts[min(count, len(self.drafts)) - 1]
 
+    def free_at(self, count: int) -> int:
+        """Free positions of that draft; all are in the blocks behind the first."""
+        earlier = self.drafts[: min(count, len(self.drafts)) - 1]
+        if any(draft.code.ends_block for draft in earlier):
+            return len(self.at(count).ids)
+        return free_count(self.row)
+
     def blocks(self) -> Iterator[Draft]:
         """The last draft of each block; of the present one the newest."""
         yield from (draft for draft in self.drafts[:-1] if draft.code.ends_block)
@@ -182,9 +189,8 @@ class CanvasRun:
             running = [len(stream.drafts) for stream in streams if not stream.ended]
             ready = min(running) if running else max(len(s.drafts) for s in streams) - 1
             for count in range(shown + 1, ready + 1):
-                drafts = [stream.at(count) for stream in streams]
-                if not any(draft.code.ends_block for draft in drafts):
-                    yield self._frame([stream.row for stream in streams], drafts)
+                if not any(stream.at(count).code.ends_block for stream in streams):
+                    yield self._frame(streams, count)
             shown = max(shown, ready)
             if self._late() and all(stream.drafts for stream in streams):
                 break
@@ -192,18 +198,18 @@ class CanvasRun:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
 
-    def _frame(self, rows: list[Row], drafts: list[Draft]) -> Frame:
-        """One draft per row, the surest row first."""
-        mean = [
-            sum(draft.entropy) / max(1, free_count(row))
-            for row, draft in zip(rows, drafts, strict=True)
-        ]
-        order = sorted(range(len(rows)), key=lambda r: mean[r])
+    def _frame(self, streams: list[_Stream], count: int) -> Frame:
+        """The drafts of that number, the surest row first."""
+        drafts = [stream.at(count) for stream in streams]
+        free = [stream.free_at(count) for stream in streams]
+        order = sorted(
+            range(len(drafts)), key=lambda r: sum(drafts[r].entropy) / max(1, free[r])
+        )  # fmt: skip
         return Frame(
             job=self._job.id,
             step=drafts[order[0]].step,
             ids=[drafts[r].ids for r in order],
-            widths=[free_count(rows[r]) for r in order],
+            widths=[free[r] for r in order],
             settled=[drafts[r].settled for r in order],
             entropy=drafts[order[0]].entropy,
             forwards=self._forwards,

@@ -275,7 +275,7 @@ class _Run:
         entropies = float_rows(step.entropy)
         return [
             Candidate.of(row, ids, mean, self.solver.eos)._replace(
-                entropy=[0.0] * batch.lo + line[: len(ids) - batch.lo]
+                entropy=([0.0] * batch.lo + line + [0.0] * len(ids))[: len(ids)]
             )
             for row, ids, mean, line in zip(
                 batch.rows,

@@ -67,11 +67,37 @@ async def started(checkpoint: Path):
         checkpoint,
         VllmOptions(
             dtype="float32", max_model_len=160, max_num_seqs=4, max_num_batched_tokens=256,
-            enforce_eager=True, extra={"block_size": 16},
+            enforce_eager=True,
+            extra={
+                "block_size": 16, "worker_extension_cls": "tests.vllm.worker_probe.WorkerProbe"
+            },
         ),
     )  # fmt: skip
     yield engine
     await engine.close()
+
+
+@pytest.fixture(scope="session")
+def solver(checkpoint: Path):
+    """The PyTorch engine's solver on the same weights, with vLLM's mask rule and our draws."""
+    import torch
+    from dg_engine.job import MaskRule
+    from dg_engine.loader import load
+    from dg_engine.prefix_cache import PrefixCache
+    from dg_engine.solver import Solver
+    from dg_engine.vllm_plugin.draws import HashedDraws
+
+    cpu = torch.device("cpu")
+    loaded = load(checkpoint, device=cpu, dtype=torch.float32, mask_rule=MaskRule.SYMMETRIC)
+    of = loaded.solver
+    return Solver(
+        of.model,
+        eos=of.eos,
+        line_breaks=of.line_breaks,
+        special=frozenset(range(7)),
+        cache=PrefixCache(2**20),
+        draws=lambda seeds: HashedDraws(seeds, loaded.config.vocab_size, cpu),
+    )
 
 
 @pytest_asyncio.fixture(loop_scope="session")

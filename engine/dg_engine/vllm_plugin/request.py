@@ -167,7 +167,9 @@ def canvas_request(job: CanvasJob, canvas: list[int], roles: bytes, seed: int) -
 
 def score_request(ids: list[int]) -> CanvasRequest:
     """Log-probabilities of ids[1:], each after all before it."""
-    return CanvasRequest(ids, [Role.PIN] * len(ids), kind=Kind.SCORE, max_steps=1)
+    return CanvasRequest(
+        ids, [Role.PIN] * len(ids), kind=Kind.SCORE, max_steps=1, text_only=0
+    )  # fmt: skip
 
 
 def greedy_request(job: CanvasJob, last: int, limit: int) -> CanvasRequest:
