@@ -335,11 +335,12 @@ def test_a_forward_of_another_width_changes_nothing():
     device = Device()
     device.states.add(0, request("hhhh"))
     device.step({}, (0,))
-    before = device.states.whole.clone(), device.states.ids.clone()
+    before = [t.clone() for t in (device.states.whole, device.states.ids)]
     outcome, _ = device.step({0: logits_for(0, 0, 6)})
     assert set(outcome.row_codes.tolist()) == {-1}
     assert torch.equal(device.states.whole, before[0])
     assert torch.equal(device.states.ids, before[1])
+    assert not device.states.conditioning.any()
 
 
 def test_a_slot_forgets_its_last_owner():

@@ -58,23 +58,42 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def started(checkpoint: Path):
-    """One engine for the whole session; starting takes half a minute."""
+@pytest_asyncio.fixture(
+    scope="session", loop_scope="session", params=["one step at a time", "planned ahead"]
+)
+async def started(request: pytest.FixtureRequest, checkpoint: Path):
+    """One engine for all tests of one way of scheduling; starting takes half a minute."""
     from dg_engine.vllm_engine import VllmEngine, VllmOptions
+    from vllm.engine.arg_utils import AsyncEngineArgs
 
-    engine = await VllmEngine.start(
-        checkpoint,
-        VllmOptions(
-            dtype="float32", max_model_len=160, max_num_seqs=4, max_num_batched_tokens=256,
-            enforce_eager=True,
-            extra={
-                "block_size": 16, "worker_extension_cls": "tests.vllm.worker_probe.WorkerProbe"
-            },
-        ),
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "planned ahead":
+            patch.setattr(AsyncEngineArgs, "create_engine_config", _planned_ahead)
+        engine = await VllmEngine.start(
+            checkpoint,
+            VllmOptions(
+                dtype="float32",
+                max_model_len=160,
+                max_num_seqs=4,
+                max_num_batched_tokens=256,
+                enforce_eager=True,
+                extra={
+                    "block_size": 16,
+                    "worker_extension_cls": "tests.vllm.worker_probe.WorkerProbe",
+                },
+            ),
+        )
     yield engine
     await engine.close()
+
+
+def _planned_ahead(args: Any, *rest: Any, **options: Any) -> Any:
+    """vLLM plans ahead on GPUs and switches it off on the CPU, where it works too."""
+    from vllm.engine.arg_utils import EngineArgs
+
+    config = EngineArgs.create_engine_config(args, *rest, **options)
+    config.scheduler_config.async_scheduling = True
+    return config
 
 
 @pytest.fixture(scope="session")

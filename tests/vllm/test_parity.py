@@ -44,7 +44,7 @@ JOBS: dict[str, dict[str, Any]] = {
         "roles": bytes([0] * 5 + [2]),
         "blocks": 3,
         "may_end": False,
-    },  # fmt: skip
+    },
     "blocks until an end": {**OPEN, "blocks": 3, "max_steps": 2, "seed": 5},
     "alternatives": {"alternatives": 3, "judge": Judge(JudgeKind.CONFIDENCE)},
     "unjudged": {"alternatives": 2, "judge": Judge(JudgeKind.NONE)},
@@ -53,12 +53,12 @@ JOBS: dict[str, dict[str, Any]] = {
         "roles": bytes([0] + [2] * 15),
         "widths": [1, 2, 5],
         "alternatives": 3,
-    },  # fmt: skip
+    },
     "judged by a tail": {
         "widths": [1, 3, 6],
         "alternatives": 3,
         "judge": Judge(tail=[70, 71, 72, 73, 74]),
-    },  # fmt: skip
+    },
     "judged beyond the canvas": {
         "canvas": [0] * 16,
         "roles": bytes(16),
@@ -66,7 +66,7 @@ JOBS: dict[str, dict[str, Any]] = {
         "alternatives": 2,
         "judge": Judge(tail=list(range(70, 90))),
         "may_end": False,
-    },  # fmt: skip
+    },
     "a greedy line among them": {"widths": [2, 4], "alternatives": 3, "causal_candidate": True},
     "a greedy line that is sure": {
         "widths": [4],
@@ -74,13 +74,13 @@ JOBS: dict[str, dict[str, Any]] = {
         "roles": b"\0",
         "causal_candidate": True,
         "causal_sure": -1e9,
-    },  # fmt: skip
+    },
     "a greedy line that is not sure": {
         "widths": [4],
         "causal_candidate": True,
         "causal_sure": -1e-9,
         "single_line": True,
-    },  # fmt: skip
+    },
 }
 
 
@@ -118,9 +118,13 @@ async def test_frames_stay_the_same_in_a_batch_of_every_phase(engine: Any, solve
 
 async def test_a_preempted_job_begins_anew_and_ends_the_same(engine: Any, solver: Any):
     slow = {
-        **OPEN, "rule": Rule.ENTROPY_BOUND, "max_steps": 25, "confidence": 1e-9, "may_end": False,
+        **OPEN,
+        "rule": Rule.ENTROPY_BOUND,
+        "max_steps": 25,
+        "confidence": 1e-9,
+        "may_end": False,
         "priority": Priority.PREFETCH,
-    }  # fmt: skip
+    }
     jobs = [job(id=f"slow {n}", seed=n, prompt=[*range(50 + n, 90)], **slow) for n in range(4)]
     running = [asyncio.create_task(frames_of(engine, j)) for j in jobs]
     first = engine.submit(job(id="first", **slow))  # waits: all four places are taken

@@ -138,7 +138,14 @@ class CanvasSampler:
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
         """Advance every request of the batch; logits after the softcap [rows, vocab]."""
         states = self._states
-        rows = self._row_statistics(logits, batch)
+        # With asynchronous scheduling a forward may come that a request no longer wants.
+        running = (batch.scheduled > 0) & (
+            batch.scheduled == states.whole[batch.slots, Whole.WIDTH]
+        )
+        place = torch.empty(len(states.whole), dtype=torch.int64, device=states.device)
+        place[batch.slots] = torch.arange(len(batch.slots), device=states.device)
+        of_row = place[batch.row_slots]
+        rows = self._row_statistics(logits, batch, running[of_row])
         shape = states.ids.shape
         by_slot = [
             torch.zeros(shape, dtype=values.dtype, device=values.device).index_put(
@@ -146,7 +153,7 @@ class CanvasSampler:
             )[batch.slots]
             for values in rows
         ]
-        return self._advance(batch, _Rows(*by_slot))
+        return self._advance(batch, _Rows(*by_slot), running, of_row)
 
     def rehearse(self, logits: Tensor) -> None:
         """Take as much memory as a full batch does and change nothing; logits [any, vocab]."""
@@ -157,12 +164,13 @@ class CanvasSampler:
         positions = torch.arange(rows, device=states.device) % states.canvas_length
         nothing = torch.zeros_like(slots[:1])
         batch = Batch(nothing, nothing, nothing > 0, slots, positions, True, True)
-        kept = states.conditioning.clone()
-        self._row_statistics(full, batch)
-        states.conditioning.copy_(kept)
+        self._row_statistics(full, batch, torch.zeros_like(slots) > 0)
 
-    def _row_statistics(self, logits: Tensor, batch: Batch) -> _Rows:
-        """Everything that reads whole rows of logits; leaves the next step's conditioning."""
+    def _row_statistics(self, logits: Tensor, batch: Batch, running: Tensor) -> _Rows:
+        """Everything that reads whole rows of logits; leaves the next step's conditioning.
+
+        running: whether the row's request takes this step, bool [rows].
+        """
         whole, real = self._states.whole[batch.row_slots], self._states.real[batch.row_slots]
         phase, step, max_steps = (whole[:, c] for c in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS))
         span = real[:, Real.T_MAX] - real[:, Real.T_MIN]
@@ -197,14 +205,15 @@ class CanvasSampler:
             if batch.conditions:
                 soft = self._embedding.of_probabilities(probabilities)
                 own = self._embedding.of_ids(given[part])
-                mixed = torch.where(pinned[part, None], own, soft)
-                self._states.conditioning[slots[part], positions[part]] = mixed.to(
-                    self._states.conditioning.dtype
+                kept = self._states.conditioning[slots[part], positions[part]]
+                mixed = torch.where(pinned[part, None], own, soft).to(kept.dtype)
+                self._states.conditioning[slots[part], positions[part]] = torch.where(
+                    running[part, None], mixed, kept
                 )
             parts.append(_Rows(likeliest, candidate, entropy(processed), score))
         return _Rows(*(torch.cat(values) for values in zip(*parts, strict=True)))
 
-    def _advance(self, batch: Batch, rows: _Rows) -> Outcome:
+    def _advance(self, batch: Batch, rows: _Rows, running: Tensor, of_row: Tensor) -> Outcome:
         """Accept, renoise, settle and change phases; `rows` are [n, canvas] here."""
         states, slots = self._states, batch.slots
         now = _Now(
@@ -212,8 +221,6 @@ class CanvasSampler:
             states.roles[slots],
         )  # fmt: skip
         phase, width = now.column(Whole.PHASE), now.column(Whole.WIDTH)
-        # With asynchronous scheduling a forward may come that a request no longer wants.
-        running = (batch.scheduled == width) & (batch.scheduled > 0)
         denoising = running & (phase == Phase.DENOISE)
         committing = running & (phase == Phase.COMMIT)
         greedy = running & (phase == Phase.GREEDY)
@@ -232,9 +239,7 @@ class CanvasSampler:
         steps = now.column(Whole.STEP) + running
         next_ids = self._change_phase(batch, now, steps, code, committing, next_ids)
 
-        place = torch.empty(len(states.whole), dtype=torch.int64, device=slots.device)
-        place[slots] = torch.arange(len(slots), device=slots.device)
-        of_row, positions = place[batch.row_slots], batch.row_positions
+        positions = batch.row_positions
         shown = _where(greedy, rows.likeliest, found.argmax)
         return Outcome(
             now.ids,

@@ -84,9 +84,6 @@ class CanvasScheduler(Scheduler):
             progress = self._canvases.get(new.req_id)
             if progress is not None and progress.cached_tokens is None:
                 progress.cached_tokens = new.num_computed_tokens
-        for request_id in output.num_scheduled_tokens:
-            if progress := self._canvases.get(request_id):
-                progress.forwards += 1
         return output
 
     def _trim(self, request: Any) -> None:
@@ -121,6 +118,9 @@ class CanvasScheduler(Scheduler):
     ) -> dict[int, EngineCoreOutputs]:
         """Take the drafts out of the worker's output, and end the requests that are done."""
         found, model_runner_output.logprobs = model_runner_output.logprobs, None
+        for request_id in scheduler_output.num_scheduled_tokens:
+            if progress := self._canvases.get(request_id):
+                progress.forwards += 1
         places = {
             request_id: model_runner_output.req_id_to_index[request_id]
             for request_id in scheduler_output.scheduled_spec_decode_tokens
