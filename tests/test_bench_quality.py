@@ -166,8 +166,9 @@ def outcome(kind: str, confidence: float, *, exact: bool = False, text: str = "x
 def test_the_threshold_keeps_the_quiet_cases_silent() -> None:
     quiet = [outcome("quiet", -number / 10) for number in range(50)]
     others = [outcome("line", -0.05, exact=True), outcome("rest", -0.3), outcome("line", -3.0)]
-    curve = curve_of([*quiet, *others], "mean")
+    curve = curve_of([*quiet, *others, outcome("span", 0.0)], "mean")
     assert curve is not None
+    assert (curve.quiet, curve.others) == (50, 3)
     assert curve.chosen.quiet_silent == pytest.approx(0.96)
     assert curve.chosen.shown == pytest.approx(1 / 3)
     assert curve.chosen.right == 1.0

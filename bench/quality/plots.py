@@ -46,7 +46,7 @@ def families(methods: list[str]) -> dict[str, list[str]]:
     for name in methods:
         first, _, rest = name.partition(", ")
         if name.startswith("cascade"):
-            family = "cascade, 4 widths, 2 steps"
+            family = "cascade"
         elif rest.split(" ")[-1] in {"step", "steps"} and rest.count(" ") == 1:
             family = first
         elif name in {_METHOD, "causal line alone", "twin", "open canvas, 8 steps"}:

@@ -11,6 +11,8 @@ from dg_lsp.bench.outcome import Outcome
 
 QUIET_SILENT = 0.96
 """Share of the quiet cases that are to be silent."""
+ONE_LINE = ("line", "rest")
+"""Kinds of hole that are asked for as one types."""
 _POINTS = 40
 
 Signal = Callable[[Outcome], float]
@@ -48,9 +50,14 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curve_of(outcomes: Sequence[Outcome], signal: str) -> Curve | None:
-    """The curve of one method's outcomes, quiet cases among them; None without either sort."""
+    """The curve of one method's outcomes; None without quiet cases, or without others.
+
+    The others are the holes of one line, which come by themselves as one types; all there are
+    where the run has none of these.
+    """
     quiet = [o for o in outcomes if o.kind == "quiet"]
-    others = [o for o in outcomes if o.kind != "quiet"]
+    loud = [o for o in outcomes if o.kind != "quiet"]
+    others = [o for o in loud if o.kind in ONE_LINE] or loud
     if not quiet or not others:
         return None
     measure = SIGNALS[signal]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from dg_lsp.bench.curve import SIGNALS, Curve, curve_of
+from dg_lsp.bench.curve import ONE_LINE, SIGNALS, Curve, curve_of
 from dg_lsp.bench.outcome import Outcome
 from dg_lsp.bench.score import quantile
 
 GROUPS = {
-    "one line": ("line", "rest"),
+    "one line": ONE_LINE,
     "several lines": ("lines",),
     "span": ("span",),
     "two at once": ("two",),

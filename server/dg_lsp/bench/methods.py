@@ -143,6 +143,15 @@ def judged_by_suffix(
     return build
 
 
+def cascade(threshold: float) -> BuildJob:
+    """The causal line where its mean log-probability reaches a threshold, else the server's way."""
+
+    def build(case: Case) -> CanvasJob:
+        return msgspec.structs.replace(case.job, causal_candidate=True, causal_sure=threshold)
+
+    return build
+
+
 def solved(build: BuildJob) -> Solve:
     """One job for each hole."""
 
@@ -187,6 +196,9 @@ def by_first_step(count: int, steps: int) -> Solve:
 
 SCORES = Judge(JudgeKind.CONFIDENCE)
 SUFFIX_TOKENS = (0, 2, 4, 8)
+FOR_BLOCKS = frozenset({(1, 8), (4, 4), (4, 8), (8, 4), (8, 8)})
+"""Numbers of lengths and steps that are tried on holes of several lines too, each of which costs
+ten times a line."""
 
 METHODS: dict[str, Method] = {
     "default": Method(solved(lambda case: case.job), leaves=TWO),
@@ -207,7 +219,8 @@ METHODS: dict[str, Method] = {
     ),
     **{
         f"8 widths, 4 steps, judged with {count} suffix tokens{end}": Method(
-            solved(judged_by_suffix(8, 4, count, causal_candidate=with_line))
+            solved(judged_by_suffix(8, 4, count, causal_candidate=with_line)),
+            only=None if with_line else ONE,
         )
         for count in SUFFIX_TOKENS
         for with_line, end in ((True, ""), (False, ", no causal line"))
@@ -216,7 +229,7 @@ METHODS: dict[str, Method] = {
     "8 widths, 4 steps, holes may not end": Method(solved(raced(8, 4, may_end=False))),
     **{
         f"{count} width{'s' * (count > 1)}, {steps} step{'s' * (steps > 1)}": Method(
-            solved(raced(count, steps))
+            solved(raced(count, steps)), only=None if (count, steps) in FOR_BLOCKS else ONE
         )
         for count, steps in (
             (1, 1), (1, 2), (1, 4), (1, 8), (4, 1), (4, 2), (4, 4), (4, 8), (8, 1), (8, 2), (8, 4),
@@ -224,10 +237,8 @@ METHODS: dict[str, Method] = {
         )
     },
     **{
-        f"cascade, 4 widths, 2 steps, unless sure ({-tenths / 100:g})": Method(
-            solved(raced(4, 2, causal_candidate=True, causal_sure=-tenths / 100)), leaves=TWO
-        )
-        for tenths in (5, 10, 20, 40, 60)
+        f"cascade, unless sure ({-percent / 100:g})": Method(solved(cascade(-percent / 100)), TWO)
+        for percent in (5, 10, 20, 40, 60)
     },
     **{
         f"warm start after {count} character{'s' * (count > 1)}": Method(
