@@ -44,16 +44,17 @@ class Around(msgspec.Struct, frozen=True):
 
 def around(lines: Lines, line: int, language: str) -> Around:
     """What is used around a line."""
-    near = "".join(lines.between(line - NEAR_LINES, line + NEAR_LINES + 1))
+    imports = _imports("".join(lines.between(0, HEAD_LINES))[:_HEAD_CHARS], language)
+    near = _code(lines, line, NEAR_LINES, imports)
     class_line = _class_above(lines, line)
     head = lines[class_line] if class_line >= 0 else ""
     named = _CLASS.match(head)
     far = named is not None and class_line < line - NEAR_LINES
     text = near + head
     return Around(
-        imports=_imports("".join(lines.between(0, HEAD_LINES))[:_HEAD_CHARS], language),
+        imports=imports,
         words=words_in(text),
-        close=words_in("".join(lines.between(line - CLOSE_LINES, line + CLOSE_LINES + 1))),
+        close=words_in(_code(lines, line, CLOSE_LINES, imports)),
         dotted=frozenset(_DOTTED.findall(text)),
         class_name=named[1] if named is not None and far else "",
     )
@@ -62,6 +63,16 @@ def around(lines: Lines, line: int, language: str) -> Around:
 @lru_cache(16)
 def _imports(head: str, language: str) -> tuple[Import, ...]:
     return outline_of(unix(head), language).imports
+
+
+def _code(lines: Lines, line: int, margin: int, imports: tuple[Import, ...]) -> str:
+    """The lines around one, without statements that import: to import is not to use."""
+    first, last = max(line - margin, 0), line + margin + 1
+    held = lines.between(first, last)
+    for found in imports:
+        for number in range(max(found.first, first), min(found.last + 1, first + len(held))):
+            held[number - first] = ""
+    return "".join(held)
 
 
 def _class_above(lines: Lines, line: int) -> int:

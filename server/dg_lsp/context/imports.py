@@ -45,6 +45,9 @@ class Import(msgspec.Struct, frozen=True):
     module: str
     names: tuple[tuple[str, str], ...]
     """What each is called here and in the module; MODULE or ANY in place of the latter."""
+    first: int = 0
+    last: int = -1
+    """The lines of the statement, from zero, the last included."""
 
 
 def imports_in(root: Node, raw: bytes, language: str) -> Iterator[Import]:
@@ -54,7 +57,9 @@ def imports_in(root: Node, raw: bytes, language: str) -> Iterator[Import]:
         return
     for node in _statements(root):
         if node.type in _IMPORTING:
-            yield from read(node, raw)
+            first, last = node.start_point.row, node.end_point.row
+            for found in read(node, raw):
+                yield msgspec.structs.replace(found, first=first, last=last)
 
 
 def _statements(root: Node) -> Iterator[Node]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 from dg_lsp.context.around import NEAR_LINES, Around, around
 from dg_lsp.context.choice import Shelves, class_around, definitions, neighbour, snippet_of
 from dg_lsp.context.files import Files
 from dg_lsp.context.hunks import Hunks
 from dg_lsp.context.library import Book, Library
-from dg_lsp.context.walk import SKIPPED, walk
+from dg_lsp.context.walk import SKIPPED, listed_in, walk
 from dg_lsp.context.watch import Watch
 from dg_lsp.documents import ContentChange, Document, DocumentStore
 from dg_lsp.positions import Encoding
@@ -188,7 +188,7 @@ class Keeper:
             self._watch.close()
         if self._walking is not None:
             self._walking.cancel()
-        self._files, self._watch = Files(), Watch(self._told)
+        self._files, self._watch = Files(), Watch(self._told, self._begun)
         roots = [path_of(root).rstrip("/") for root in self._roots]
         self._walking = asyncio.ensure_future(
             self._walk([root for root in roots if is_project(root)])
@@ -207,17 +207,34 @@ class Keeper:
             self._restart()
             return
         for path in paths:
-            folder, name = os.path.split(path)
             if os.path.isdir(path) and not os.path.islink(path):
-                is_new = name not in SKIPPED and not self._files.knows(path)
-                if is_new and self._gate.may_enter(path):
-                    task = asyncio.ensure_future(self._walk([path]))
-                    self._later.add(task)
-                    task.add_done_callback(self._later.discard)
+                if self._is_new(path):
+                    self._do_later(self._walk([path]))
             elif os.path.lexists(path):
-                self._files.add_folder(folder, [name])
+                self._files.add_folder(os.path.dirname(path), [os.path.basename(path)])
             else:
                 self._files.remove(path)
+
+    def _begun(self, folders: Sequence[str]) -> None:
+        """Folders are watched from now on: look for what came after they were listed."""
+        self._do_later(self._relist(folders))
+
+    async def _relist(self, folders: Sequence[str]) -> None:
+        for listed in await asyncio.to_thread(listed_in, folders):
+            self._files.add_folder(listed.folder, listed.names)
+            paths = [f"{listed.folder}/{name}" for name in listed.folders]
+            if new := [path for path in paths if self._is_new(path)]:
+                await self._walk(new)
+
+    def _is_new(self, folder: str) -> bool:
+        """Whether a folder was not looked into and may be."""
+        skipped = os.path.basename(folder) in SKIPPED or self._files.knows(folder)
+        return not skipped and self._gate.may_enter(folder)
+
+    def _do_later(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
 
 
 def is_project(root: str) -> bool:

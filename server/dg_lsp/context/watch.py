@@ -15,14 +15,25 @@ MOST_WATCHES = 16
 _DEBOUNCE_MS = 300
 _STEP_MS = 100
 """How often each watch wakes up."""
+_ROUND_MS = 500
+"""How long after its begin a watch is told of at the latest."""
 
 
 class Watch:
     """Watches folders, not what is below them: an ignored folder costs nothing."""
 
-    def __init__(self, told: Callable[[list[str]], None]) -> None:
-        """`told` is called on the event loop with the paths that came, went or changed."""
+    def __init__(
+        self, told: Callable[[list[str]], None], begun: Callable[[list[str]], None]
+    ) -> None:
+        """Both are called on the event loop.
+
+        Args:
+            told: with the paths that came, went or changed.
+            begun: with folders that are watched from now on; what changed in them before is not
+                told.
+        """
         self._told = told
+        self._begun = begun
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -50,12 +61,15 @@ class Watch:
     def _run(self, folders: list[str], loop: asyncio.AbstractEventLoop) -> None:
         import watchfiles  # in the thread: it takes a while
 
+        begun = False
         try:
             for changes in watchfiles.watch(
                 *folders,
                 watch_filter=None,
                 debounce=_DEBOUNCE_MS,
                 step=_STEP_MS,
+                rust_timeout=_ROUND_MS,
+                yield_on_timeout=True,
                 stop_event=self._stop,
                 recursive=False,
                 raise_interrupt=False,
@@ -63,7 +77,11 @@ class Watch:
             ):
                 if self._stop.is_set():
                     return
-                loop.call_soon_threadsafe(self._told, sorted({path for _, path in changes}))
+                if not begun:
+                    loop.call_soon_threadsafe(self._begun, folders)
+                    begun = True
+                if changes:
+                    loop.call_soon_threadsafe(self._told, sorted({path for _, path in changes}))
         except (OSError, RuntimeError) as error:
             # A folder that is gone, too many watches, a loop that has ended: files are looked at
             # again when they are used, so what is lost is only new ones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -71,8 +72,8 @@ class PromptFormat(Protocol):
         """Ids of text for the canvas."""
         ...
 
-    def judge(self, settings: InfillSettings) -> Judge:
-        """How raced hole lengths of this model are ranked."""
+    def judge(self, settings: InfillSettings, suffix: Sequence[int]) -> Judge:
+        """How raced hole lengths in front of `suffix` are ranked."""
         ...
 
     def answer(self, ids: list[int]) -> str:

@@ -6,6 +6,8 @@ inside a fence, so that the hole is its continuation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dg_engine.job import Judge, JudgeKind, Rule
 from dg_engine.tokenizer import Tokenizer
 
@@ -90,7 +92,7 @@ class Chat:
         )
         return self._prompt(view, budget, EDIT_SYSTEM, user, suffix)
 
-    def judge(self, settings: InfillSettings) -> Judge:
+    def judge(self, settings: InfillSettings, suffix: Sequence[int]) -> Judge:
         """The model turn goes on with the file, so the pinned suffix must follow the hole."""
         return Judge(kind=JudgeKind.CAUSAL, suffix_tokens=settings.judge_pins)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from dg_engine.job import Judge, JudgeKind
 from dg_engine.tokenizer import Tokenizer
@@ -10,7 +12,7 @@ from dg_lsp.languages import comment_mark
 from dg_lsp.prompts.base import Origin, Prompt, Section
 from dg_lsp.prompts.context import CONTEXT_SHARE, fitting
 from dg_lsp.prompts.settings import Budget, InfillSettings
-from dg_lsp.prompts.tokens import LineTokens, pieces_of, rounded_up, window_start
+from dg_lsp.prompts.tokens import START_STEP, LineTokens, pieces_of, rounded_up, window_start
 from dg_lsp.prompts.view import CursorView
 
 PREFIX = "<fim_prefix>"
@@ -83,9 +85,11 @@ class FillInTheMiddle:
         comment = f"{lead}{indent}{comment_mark(view.language)} {wish}"
         return self.build(_with_before(view, view.before + comment), budget)
 
-    def judge(self, settings: InfillSettings) -> Judge:
-        """The causal mode has read the suffix, so the end token alone must follow the hole."""
-        return Judge(kind=JudgeKind.CAUSAL, suffix_tokens=settings.judge_pins, tail=[self._eos])
+    def judge(self, settings: InfillSettings, suffix: Sequence[int]) -> Judge:
+        """By the suffix, as far as it goes: it tells right lengths from wrong ones better than the
+        end token does, though the causal mode was trained to end there (quality.md)."""
+        tail = list(suffix[: settings.judge_pins])
+        return Judge(kind=JudgeKind.CAUSAL, tail=tail or [self._eos])
 
     def answer(self, ids: list[int]) -> str:
         """The text of a filled hole, up to its end token."""
@@ -113,7 +117,9 @@ class FillInTheMiddle:
             needed += len(self._tokens.piece(piece))
             if needed >= room:
                 break
-        left = max(room - needed, room // CONTEXT_SHARE)
+        # In jumps, so that what fits does not change with every letter.
+        spare = max(room - needed, 0) // START_STEP * START_STEP
+        left = max(spare, room // CONTEXT_SHARE)
         held = fitting(view.context, left, lambda text: len(self._tokens.encode(text)))
         return [(path, self._tokens.encode(text)) for path, text in held]
 

@@ -41,7 +41,7 @@ class InfillSettings(msgspec.Struct, frozen=True):
     The defaults are dg-tiny's; a prompt format brings its own.
     """
 
-    budget: Budget = Budget(prompt=448, suffix=128)
+    budget: Budget = Budget(prompt=944, suffix=208)
     line: HoleSettings = HoleSettings(canvas=32, widths=[2, 4, 8, 16], max_steps=2)
     """The rest of the line at the cursor."""
     block: HoleSettings = HoleSettings(canvas=64, widths=[8, 16, 24, 32, 48], max_steps=8)
@@ -58,8 +58,8 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Tokens that one edit may change at most; more than a canvas is solved window by window."""
     mark_widths: list[int] = msgspec.field(default_factory=lambda: [2, 4, 8])
     """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
-    judge_pins: int = 4
-    """Pinned tokens that the causal judge reads behind each candidate, where no end token does."""
+    judge_pins: int = 8
+    """Tokens of the suffix that the causal judge reads behind each candidate."""
     seed: int | None = 0
     """Noise seed: the same text gives the same answer. None draws anew each time."""
 
