@@ -203,7 +203,16 @@ def test_one_line_is_raced_in_widths_against_a_pinned_suffix(
     assert job.widths == [2, 4, 8, 16]
     assert (job.single_line, job.causal_candidate, job.max_steps) == (True, True, 2)
     assert job.stop.kind is StopKind.FIRST_LINE
-    assert (job.judge.kind, job.judge.tail) == (JudgeKind.CAUSAL, [tiny.token_id("<eos>")])
+    assert (job.judge.kind, job.judge.tail) == (JudgeKind.CAUSAL, prompt.suffix[:8])
+
+
+def test_where_nothing_follows_the_judge_reads_the_end_token(
+    fim: PromptFormat, tiny: Tokenizer
+) -> None:
+    prompt = fim.build(at_cursor("a = ‸"), BUDGET)
+    assert prompt.suffix == []
+    job = hole_job("j", prompt, fim, fim.settings, multi_line=False)
+    assert job.judge.tail == [tiny.token_id("<eos>")]
 
 
 @pytest.mark.parametrize("pins", [0, 1, 15, 16, 20, 31, 40])
