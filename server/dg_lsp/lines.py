@@ -27,6 +27,16 @@ def split_lines(text: str) -> list[str]:
     return found
 
 
+def alike(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many items both start with."""
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one is not other and one != other:
+            break
+        count += 1
+    return count
+
+
 def ending_of(line: str) -> str:
     """The line break that ends `line`, empty for the last one."""
     if line.endswith("\r\n"):
@@ -50,7 +60,7 @@ class Lines:
     def __init__(self, chunks: Sequence[tuple[str, ...]]) -> None:
         self.chunks = chunks
         """The lines in runs, which edits share."""
-        self._starts = list(accumulate((len(chunk) for chunk in chunks), initial=0))
+        self._starts = list(accumulate(map(len, chunks), initial=0))
         self.count = self._starts.pop()
 
     @classmethod
@@ -90,12 +100,25 @@ class Lines:
         """The whole text, endings as they are."""
         return "".join("".join(chunk) for chunk in self.chunks)
 
+    def differing(self, other: Lines) -> tuple[int, list[str], list[str]]:
+        """Where two tables begin to differ by chunks, and the lines of each that may differ.
+
+        Chunks that both share are the same objects and compare at once: O(chunks + lines of a
+        chunk) after an edit.
+        """
+        before = alike(self.chunks, other.chunks)
+        mine, theirs = self.chunks[before:], other.chunks[before:]
+        behind = alike(mine[::-1], theirs[::-1])
+        first = sum(map(len, self.chunks[:before]))
+        runs = (chunks[: len(chunks) - behind] for chunks in (mine, theirs))
+        mine, theirs = ([line for chunk in run for line in chunk] for run in runs)
+        return first, mine, theirs
+
     def __eq__(self, other: object) -> bool:
-        # Tuples that are the same object compare at once, so an edit is found in O(chunks).
-        return isinstance(other, Lines) and (
-            list(self.chunks) == list(other.chunks)
-            or (self.count == other.count and self.text() == other.text())
-        )
+        if not isinstance(other, Lines) or self.count != other.count:
+            return False
+        _, mine, theirs = self.differing(other)
+        return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]
 

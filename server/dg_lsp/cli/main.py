@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -58,7 +59,8 @@ def start(
             try:
                 run_socket(socket)
             except OSError as error:
-                raise CliError(f"Port {socket} cannot be used ({error.strerror}).") from None
+                why = os.strerror(error.errno or 0)  # the exception's own text names the address
+                raise CliError(f"Port {socket} cannot be used ({why}).") from None
         else:
             typer.echo(context.get_help())
             raise typer.Exit(ExitCode.BAD_INPUT)
