@@ -61,9 +61,12 @@ async def asked(client: WireClient) -> dict[str, object]:
 async def test_a_killed_engine_is_told_of_and_comes_back(client: WireClient) -> None:
     await until_status(client, "Normal")
     assert "items" in await asked(client)
+    await client.request("dg/status", None)
     first = engine_of(client)
     first.kill()
     await until_status(client, "Normal", client_normals(client) + 1)
+    assert any(told["retryAt"] for told in client.said("dg/status"))
+    assert (await client.request("dg/status", None))["result"]["retryAt"] is None
     assert "Warning" in [status["kind"] for status in client.said("didChangeStatus")]
     assert engine_of(client).pid != first.pid
     assert "items" in await asked(client)

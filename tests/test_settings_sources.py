@@ -117,6 +117,16 @@ def test_a_folder_that_only_looks_trusted_is_not(tmp_path: Path) -> None:
     assert settings_of(link).server.threads is None
 
 
+def test_a_workspace_file_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
+    secret = say(tmp_path / "credentials.toml", 'threads = "hunter2"\n')
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / ".dg-lsp.toml").symlink_to(secret)
+    assert settings_of(folder).problems == [
+        f"{folder / '.dg-lsp.toml'} is a link out of its folder; put a file there."
+    ]
+
+
 def test_the_first_folder_decides_what_is_for_the_whole_server(tmp_path: Path) -> None:
     one = say(tmp_path / "one" / ".dg-lsp.toml", "threads = 1\n").parent
     two = say(tmp_path / "two" / ".dg-lsp.toml", 'threads = 2\nmodel = "m"\n').parent

@@ -38,8 +38,13 @@ def user_file() -> Path:
     return home / "dg-lsp" / "config.toml"
 
 
-def read_file(path: Path) -> FileReading:
-    """The settings in a file; its problems name the file and the line."""
+def read_file(path: Path, within: Path | None = None) -> FileReading:
+    """The settings in a file; its problems name the file and the line.
+
+    A file that is a link out of the folder `within` is not read: what is wrong with it is quoted.
+    """
+    if within is not None and not _stays_in(path, within):
+        return _broken(f"{path} is a link out of its folder; put a file there.")
     try:
         text = _text_of(path)
     except FileNotFoundError:
@@ -66,6 +71,10 @@ def read_file(path: Path) -> FileReading:
 
 def _broken(sentence: str) -> FileReading:
     return FileReading(Reading(problems=[Problem(sentence)]), whole=False)
+
+
+def _stays_in(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _text_of(path: Path) -> str:

@@ -19,13 +19,15 @@ from dg_lsp.uris import path_of
 class _Source:
     """A file, and the last that could be read of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, within: Path | None = None) -> None:
         self.path = path
+        self._within = within
+        """The workspace folder that the file may not lead out of."""
         self.found = FileReading()
 
     def reload(self) -> None:
         """Read the file again; what cannot be read any more stays what it was."""
-        before, now = self.found, read_file(self.path)
+        before, now = self.found, read_file(self.path, self._within)
         if now.whole:
             wrong = {problem.key for problem in now.reading.problems}
             kept = {k: v for k, v in before.reading.values.items() if k in wrong}
@@ -107,7 +109,7 @@ class Settings:
     def set_folders(self, folders: Sequence[str]) -> None:
         """The workspace folders, by URI; only those on disk have a file."""
         self._folders = {
-            folder: self._folders.get(folder) or _Source(Path(path_of(folder)) / WORKSPACE_FILE)
+            folder: self._folders.get(folder) or _of_folder(Path(path_of(folder)))
             for folder in folders
             if folder.lower().startswith("file:")
         }
@@ -137,6 +139,10 @@ class Settings:
             folder: combined(user.values, {**values, **of_server}, client.values)
             for folder, values in of_folders.items()
         }
+
+
+def _of_folder(folder: Path) -> _Source:
+    return _Source(folder / WORKSPACE_FILE, folder)
 
 
 def _for_server(values: Mapping[str, Any]) -> dict[str, Any]:
