@@ -36,6 +36,7 @@ def hole_job(
         widths=[w for w in hole.widths if w <= width],
         judge=prompt_format.judge(settings, prompt.suffix),
         causal_candidate=hole.causal_candidate,
+        causal_sure=hole.causal_sure if alternatives == 1 else None,
         single_line=not multi_line,
         stop=Stop(StopKind.FIRST_EOS if multi_line else StopKind.FIRST_LINE),
         rule=hole.rule,

@@ -121,9 +121,8 @@ def raced(count: int, steps: int, **fields: object) -> BuildJob:
     """Lengths over the pinned suffix, judged as the server judges unless `fields` say otherwise."""
 
     def build(case: Case) -> CanvasJob:
-        return msgspec.structs.replace(
-            case.job, widths=widths_of(case, count), max_steps=steps, **fields
-        )
+        fresh = {"causal_sure": None, "widths": widths_of(case, count), "max_steps": steps}
+        return msgspec.structs.replace(case.job, **fresh | fields)
 
     return build
 

@@ -25,6 +25,8 @@ class HoleSettings(msgspec.Struct, frozen=True):
     rule: Rule = Rule.TOP_K
     causal_candidate: bool = True
     """Whether the causal mode's greedy continuation is one candidate more."""
+    causal_sure: float | None = None
+    """Mean log-probability from which that continuation is the answer and nothing is raced."""
 
     def within(self, canvas_length: int) -> HoleSettings:
         """These settings on a canvas of at most `canvas_length` positions."""
@@ -42,9 +44,13 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """
 
     budget: Budget = Budget(prompt=944, suffix=208)
-    line: HoleSettings = HoleSettings(canvas=32, widths=[2, 4, 8, 16], max_steps=2)
+    line: HoleSettings = HoleSettings(
+        canvas=32, widths=[2, 4, 8, 16], max_steps=4, causal_sure=-0.3
+    )
     """The rest of the line at the cursor."""
-    block: HoleSettings = HoleSettings(canvas=64, widths=[8, 16, 24, 32, 48], max_steps=8)
+    block: HoleSettings = HoleSettings(
+        canvas=64, widths=[8, 16, 32, 48], max_steps=4, causal_sure=-0.3
+    )
     """Several lines, where a block has just been opened or when asked for."""
     edit: HoleSettings = HoleSettings(canvas=256, widths=[], max_steps=8, causal_candidate=False)
     """Selected lines; `canvas` bounds how many tokens can be edited at once."""
