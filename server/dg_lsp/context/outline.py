@@ -10,6 +10,7 @@ from tree_sitter import Node
 
 from dg_lsp.context.imports import Import, imports_in
 from dg_lsp.syntax.grammars import parser_of
+from dg_lsp.syntax.parsing import parsed
 
 MOST_DEFINITIONS = 400
 """Of one file; generated files define thousands of names that nobody types."""
@@ -121,8 +122,7 @@ def outline_of(text: str, language: str) -> Outline:
     if parser is None:
         return Outline((), ())
     raw = text.encode()
-    # With a callback written in Python the parser lets other threads run.
-    tree = parser.parse(lambda offset, point: raw[offset : offset + 4_096])
+    tree = parsed(parser, raw)
     definitions = [*_found(tree.root_node, raw, language)][:MOST_DEFINITIONS]
     return Outline(tuple(definitions), tuple(imports_in(tree.root_node, raw, language)))
 

@@ -16,6 +16,7 @@ from tree_sitter import Node, Parser, Tree
 
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.syntax.grammars import parser_of
+from dg_lsp.syntax.parsing import parsed
 
 BEFORE_CHARS = 4_000
 AFTER_CHARS = 1_200
@@ -163,13 +164,8 @@ def _parsed(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
     def is_late(offset: int, has_error: bool) -> bool:
         return time.thread_time() > end
 
-    def read(offset: int, point: object) -> bytes:
-        return text[offset:]
-
     try:
-        if old is None:
-            return parser.parse(read, progress_callback=is_late)
-        return parser.parse(read, old, progress_callback=is_late)
+        return parsed(parser, text, old, is_late)
     except ValueError:
         parser.reset()  # or it would go on with this text
         raise
