@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 import torch
 from dg_engine.candidates import batch_of, rows_of
@@ -111,6 +112,25 @@ def test_the_judge_ranks_by_the_causal_modes_own_log_probabilities(loaded):
             sums.append(float(chosen.sum()))
             assert mean == pytest.approx(sums[-1] / len(text), abs=1e-3)
     assert sums == sorted(sums, reverse=True)
+
+
+@pytest.mark.parametrize("tail", [[], [70, 71]])
+def test_with_an_end_a_score_is_of_the_text_and_its_end_and_the_ranking_stays(loaded, tail):
+    asked = job(widths=[1, 3, 6], alternatives=3, judge=Judge(JudgeKind.CAUSAL, tail=tail))
+    plain = solve(loaded, asked)[-1]
+    last = solve(
+        loaded, msgspec.structs.replace(asked, judge=Judge(JudgeKind.CAUSAL, tail=tail, end=1))
+    )[-1]
+    assert last.ids == plain.ids
+    model = loaded.solver.model
+    with torch.inference_mode():
+        prompt = torch.tensor(asked.prompt)
+        for ids, width, mean in zip(last.ids, last.widths, last.scores, strict=True):
+            text = [*itertools.takewhile(lambda i: i != 1, ids[:width]), 1]
+            hidden, _ = model.encode(torch.cat((prompt, torch.tensor(text))), None)
+            logits = model.logits(hidden[len(prompt) - 1 : -1])
+            chosen = torch.log_softmax(logits, -1).gather(-1, torch.tensor(text)[:, None])
+            assert mean == pytest.approx(float(chosen.mean()), abs=1e-3)
 
 
 def test_the_greedy_line_is_the_causal_argmax(loaded):

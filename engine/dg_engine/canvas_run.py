@@ -267,6 +267,8 @@ class CanvasRun:
         job, begun = self._job, self._host.clock()
         tail, pool = tail_of(job), distinct(candidates)
         rows = [[*candidate.text, *tail] for candidate in pool]
+        if job.judge.end is not None:
+            rows += [[*candidate.text, job.judge.end] for candidate in pool]
         found = await asyncio.gather(
             *(
                 score(self._host, job.prompt + row, len(job.prompt), int(job.priority))
@@ -276,8 +278,9 @@ class CanvasRun:
         self._forwards += max(forwards for _, forwards in found)
         self._ms["judge"] = 1000 * (self._host.clock() - begun)
         totals = [sum(scores) for scores, _ in found]
+        means = [total / max(1, len(row)) for total, row in zip(totals, rows, strict=True)]
         order = sorted(range(len(pool)), key=lambda r: -totals[r])
-        return [pool[r]._replace(mean=totals[r] / max(1, len(rows[r]))) for r in order]
+        return [pool[r]._replace(mean=means[-len(pool) :][r]) for r in order]
 
     def _answer(self, candidates: list[Candidate], done: Done) -> Frame:
         return answer(

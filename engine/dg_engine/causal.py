@@ -90,26 +90,35 @@ def judge_candidates(
     hidden: Tensor,
     past: KeyValues,
     eos: frozenset[int],
+    end: int | None = None,
 ) -> list[Candidate]:
     """Rank candidates by the summed causal log-probability of their text and `tail`, best first.
 
     One encoder pass over all of them. hidden: of the last prompt token [hidden]. The `mean` of
-    each becomes its sum divided by the tokens judged.
+    each becomes its sum divided by the tokens judged; with `end`, that of its text and `end`.
     """
     distinct: dict[tuple[int, ...], Candidate] = {}
     for candidate in candidates:
         distinct.setdefault(candidate.text, candidate)
     pool = list(distinct.values())
     rows = [[*candidate.text, *tail] for candidate in pool]
-    width = max(1, max(len(row) for row in rows))
+    width = max(1 + len(candidate.text) for candidate in pool)
+    width = max(width, *(len(row) for row in rows))
     pad = next(iter(sorted(eos)), 0)
     ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=model.device)
     lengths = torch.tensor([len(row) for row in rows], device=model.device)
     states = model.encode_rows(ids, past)
     first = hidden.expand(len(rows), 1, -1)
     logits = model.logits(torch.cat((first, states[:, :-1]), 1))
-    chosen = torch.log_softmax(logits, -1).gather(-1, ids[..., None])[..., 0]
-    used = torch.arange(width, device=model.device) < lengths[:, None]
-    totals = floats(chosen.masked_fill(~used, 0.0).sum(-1))
-    ranked = sorted(zip(totals, pool, rows, strict=True), key=lambda item: -item[0])
-    return [candidate._replace(mean=total / max(1, len(row))) for total, candidate, row in ranked]
+    said = torch.log_softmax(logits, -1)
+    chosen = said.gather(-1, ids[..., None])[..., 0]
+    place = torch.arange(width, device=model.device)
+    totals = floats(chosen.masked_fill(place >= lengths[:, None], 0.0).sum(-1))
+    means = [total / max(1, len(row)) for total, row in zip(totals, rows, strict=True)]
+    if end is not None:
+        texts = torch.tensor([candidate.length for candidate in pool], device=model.device)
+        ended = said[torch.arange(len(pool), device=model.device), texts, end]
+        sure = chosen.masked_fill(place >= texts[:, None], 0.0).sum(-1) + ended
+        means = floats(sure / (texts + 1))
+    order = sorted(range(len(pool)), key=lambda row: -totals[row])
+    return [pool[row]._replace(mean=means[row]) for row in order]

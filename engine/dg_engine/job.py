@@ -41,12 +41,14 @@ class Judge(msgspec.Struct, frozen=True):
 
     CAUSAL sums the causal mode's log-probabilities of candidate + `tail`, where `tail` is what
     stands after the hole in reading order. With `tail` None it is the first `suffix_tokens` pins
-    behind the hole.
+    behind the hole. With `end`, an end token, a row's score is how sure the causal mode is of the
+    text alone: that of its tokens and of `end` behind them; the ranking stays.
     """
 
     kind: JudgeKind = JudgeKind.CAUSAL
     suffix_tokens: int = 4
     tail: list[int] | None = None
+    end: int | None = None
 
 
 class StopKind(enum.StrEnum):
@@ -161,8 +163,8 @@ class Frame(msgspec.Struct, frozen=True):
     entropy: list[float] = []
     """Of row 0, in nats, one per position; 0 at pins."""
     scores: list[float] = []
-    """Per row of the last frame: mean log-probability per judged token (CAUSAL), or the mean
-    log-probability of the argmax (CONFIDENCE, NONE). Comparable within one job."""
+    """Per row of the last frame: mean log-probability per judged token (CAUSAL; of the text and its
+    end with `Judge.end`), or that of the argmax (CONFIDENCE, NONE)."""
     forwards: int = 0
     """Forward passes of the model so far, encoder passes included."""
     cached_tokens: int = 0

@@ -186,7 +186,13 @@ class _Run:
             with self.watch.stage("judge"):
                 tail = tail_of(self.job)
                 candidates = judge_candidates(
-                    self.solver.model, candidates, tail, hidden, past, self.solver.eos
+                    self.solver.model,
+                    candidates,
+                    tail,
+                    hidden,
+                    past,
+                    self.solver.eos,
+                    job.judge.end,
                 )
                 self.forwards += 1
         elif kind is not JudgeKind.NONE:

@@ -59,6 +59,11 @@ JOBS: dict[str, dict[str, Any]] = {
         "alternatives": 3,
         "judge": Judge(tail=[70, 71, 72, 73, 74]),
     },
+    "judged by a tail, scored with an end": {
+        "widths": [1, 3, 6],
+        "alternatives": 3,
+        "judge": Judge(tail=[70, 71, 72], end=1),
+    },
     "judged beyond the canvas": {
         "canvas": [0] * 16,
         "roles": bytes(16),

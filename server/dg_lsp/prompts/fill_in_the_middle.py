@@ -60,19 +60,20 @@ class FillInTheMiddle:
         front = [i for _, ids in context for i in (*ids, self._end)]
         prefix = self._prefix_ids(view.before, room - len(front))
         end = [self._end] if ended else []
-        decode = self._tokenizer.decode
-        return Prompt(
-            ids=[self._suffix, *suffix, *end, self._prefix, *front, *prefix, self._middle],
-            suffix=suffix,
-            sections=[
+
+        def describe() -> list[Section]:
+            decode = self._tokenizer.decode
+            return [
                 Section(SUFFIX, decode(suffix), Origin.SUFFIX),
                 *([Section(FILE_END, "")] if end else []),
                 Section(PREFIX, "" if context else decode(prefix), Origin.PREFIX),
                 *(Section(path, decode(ids), Origin.CONTEXT) for path, ids in context),
                 *([Section(FILE_END, decode(prefix), Origin.PREFIX)] if context else []),
                 Section(MIDDLE, ""),
-            ],
-        )
+            ]
+
+        ids = [self._suffix, *suffix, *end, self._prefix, *front, *prefix, self._middle]
+        return Prompt(ids=ids, suffix=suffix, describe=describe)
 
     def build_edit(self, view: CursorView, old: str, instruction: str, budget: Budget) -> Prompt:
         """As `build`, with the instruction as a comment on the last line before the hole."""
@@ -89,7 +90,7 @@ class FillInTheMiddle:
         """By the suffix, as far as it goes: it tells right lengths from wrong ones better than the
         end token does, though the causal mode was trained to end there (quality.md)."""
         tail = list(suffix[: settings.judge_pins])
-        return Judge(kind=JudgeKind.CAUSAL, tail=tail or [self._eos])
+        return Judge(kind=JudgeKind.CAUSAL, tail=tail or [self._eos], end=self._eos)
 
     def answer(self, ids: list[int]) -> str:
         """The text of a filled hole, up to its end token."""
