@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -217,12 +218,20 @@ def test_a_sample_is_fixed_by_its_seed() -> None:
     assert sampled(holes, None, 1) == holes
 
 
-def test_a_run_goes_on_where_it_was_broken_off(model: Path, tmp_path: Path) -> None:
+@pytest.mark.asyncio
+async def test_a_run_goes_on_where_it_was_broken_off(
+    subject: Subject, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.asynccontextmanager
+    async def opened(*_: object) -> AsyncIterator[Subject]:
+        yield subject
+
+    monkeypatch.setattr("dg_lsp.bench.drive.opened", opened)
     cache = tmp_path / "cache.jsonl"
     plan = Plan(
         model, [HOLES["line"], HOLES["quiet"]], ["default", "known length, 1 step"], cache=cache
     )
-    first = asyncio.run(drive(plan))
+    first = await drive(plan)
     assert {name: len(found) for name, found in first.items()} == {
         "default": 2,
         "known length, 1 step": 1,
@@ -230,7 +239,7 @@ def test_a_run_goes_on_where_it_was_broken_off(model: Path, tmp_path: Path) -> N
     lines = cache.read_bytes().splitlines(keepends=True)
     assert len(lines) == 3
     cache.write_bytes(b"".join(lines[:2]) + lines[2][:20])
-    again = asyncio.run(drive(msgspec.structs.replace(plan, processes=2)))
+    again = await drive(msgspec.structs.replace(plan, processes=2))
     assert len(cache.read_bytes().splitlines()) == 3
     assert [o.text for o in again["default"]] == [o.text for o in first["default"]]
     # The times of outcomes that were kept are those of the first run.

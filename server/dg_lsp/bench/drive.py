@@ -46,6 +46,8 @@ class Cached(msgspec.Struct, frozen=True):
 
     key: str
     outcome: Outcome | None
+    method: str = ""
+    """For people: the key alone says what is known."""
 
 
 Results = dict[str, list[Outcome]]
@@ -131,7 +133,8 @@ class _Drive:
                     warmed.add(by_twin)
                     case = case_of(hole, subject)
                     await ask(subject, case, known_length(1)(case))
-                self._keep(key, await self._outcome(hole, await method.solve(subject, hole)))
+                filled = await method.solve(subject, hole)
+                self._keep(Cached(key, await self._outcome(hole, filled), name))
             self.found[name, index] = self.known[key]
 
     async def _outcome(self, hole: Hole, filled: Filled | None) -> Outcome | None:
@@ -141,14 +144,15 @@ class _Drive:
         return await self.judged(hole, outcome) if self.judged else outcome
 
     def _key(self, name: str, hole: Hole, subject: Subject, by_twin: bool) -> str:
-        settings = msgspec.json.encode(subject.settings)
-        parts = (self.prints[by_twin].encode(), settings, name.encode(), msgspec.json.encode(hole))
-        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+        """Hashes what an outcome depends on; the server's own job tells how prompts are made."""
+        job = case_of(hole, subject).job
+        known = (self.prints[by_twin], name, hole, subject.settings, job)
+        return hashlib.sha256(msgspec.json.encode(known)).hexdigest()[:24]
 
-    def _keep(self, key: str, outcome: Outcome | None) -> None:
-        self.known[key] = outcome
+    def _keep(self, cached: Cached) -> None:
+        self.known[cached.key] = cached.outcome
         if self.out is not None:
-            self.out.write(msgspec.json.encode(Cached(key, outcome)) + b"\n")
+            self.out.write(msgspec.json.encode(cached) + b"\n")
             self.out.flush()
 
 
