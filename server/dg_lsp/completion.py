@@ -246,7 +246,14 @@ class Completer:
 
 def _view_of(source: Source, offset: int) -> CursorView:
     line, column = place_of(source.text, offset)
-    return view_at(Lines.of(source.text), line, column, path=source.path, language=source.language)
+    return view_at(
+        Lines.of(source.text),
+        line,
+        column,
+        path=source.path,
+        language=source.language,
+        context=source.context,
+    )
 
 
 def _distinct(texts: list[str]) -> list[str]:

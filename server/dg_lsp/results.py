@@ -11,6 +11,7 @@ from dg_lsp.drafts import Draft
 from dg_lsp.lines import Lines
 from dg_lsp.marks import Mark
 from dg_lsp.prompts.base import Section
+from dg_lsp.prompts.view import Snippet
 
 OnDraft = Callable[[Draft], None]
 
@@ -21,6 +22,8 @@ class Source(msgspec.Struct, frozen=True):
     path: str
     language: str
     text: str
+    context: tuple[Snippet, ...] = ()
+    """What may help from elsewhere."""
 
 
 class Completion(msgspec.Struct, frozen=True):

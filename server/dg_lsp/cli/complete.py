@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from dg_lsp.cli.allowed import read_allowed
+from dg_lsp.cli.context import with_context
 from dg_lsp.cli.errors import CliError, ExitCode, reported
 from dg_lsp.cli.place import offset_of, parse_position
 
@@ -75,6 +76,7 @@ def _complete(place: str, as_json: bool, model: str | None, ask: Ask) -> None:
 
     folder = session.usable_model(model)
     source = Source(str(position.path), language_of(str(position.path)), text)
+    source = with_context(position.path, source, offset)
     completion, ms = asyncio.run(_ask(folder, source, offset, ask))
     if completion.done is DoneKind.ERROR:
         raise CliError(completion.reason, ExitCode.ENGINE_FAILED)

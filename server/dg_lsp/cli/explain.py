@@ -9,6 +9,7 @@ import typer
 
 from dg_lsp.cli.allowed import read_allowed
 from dg_lsp.cli.complete import Model, MultiLine
+from dg_lsp.cli.context import with_context
 from dg_lsp.cli.errors import reported
 from dg_lsp.cli.place import offset_of, parse_position
 
@@ -18,9 +19,18 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dg_lsp.completion import Explanation
+    from dg_lsp.prompts.base import Section
 
-_SECTION_STYLES = ("cyan", "yellow", "magenta", "blue")
+_STYLES = {
+    "mark": "",
+    "instruction": "magenta",
+    "prefix": "cyan",
+    "suffix": "blue",
+    "context": "yellow",
+}
+"""By `Origin`."""
 _HOLE = "░"
+_HOLE_STYLE, _SEED_STYLE, _PIN_STYLE = "green", "underline green", "dim"
 
 
 def explain(
@@ -30,8 +40,9 @@ def explain(
 ) -> None:
     """Show the prompt and the canvas as the model sees them, coloured by source.
 
-    Each part of the prompt stands under its name; in the canvas ░ is an open position and what is
-    pinned is dim. The engine is not started.
+    Each part of the prompt stands under its name and where it comes from, what is of other files
+    under their paths; in the canvas ░ is an open position and what is pinned is dim. The engine is
+    not started.
     """
     with reported():
         position = parse_position(place)
@@ -44,6 +55,7 @@ def explain(
         folder = session.usable_model(model)
         completer = session.idle_completer(folder)
         source = Source(str(position.path), language_of(str(position.path)), text)
+        source = with_context(position.path, source, offset)
         explanation = completer.explain(source, offset, multi_line=multi_line)
         show.put(show.console(), picture(explanation, completer.tokenizer))
 
@@ -56,16 +68,49 @@ def picture(explanation: Explanation, tokenizer: Tokenizer) -> Text:
 
     job = explanation.job
     text = Text()
-    text.append(f"Prompt, {len(job.prompt)} tokens\n", style="bold")
-    for number, section in enumerate(explanation.sections):
-        style = _SECTION_STYLES[number % len(_SECTION_STYLES)]
-        text.append(f"── {section.name}\n", style=f"dim {style}")
+    text.append(f"Prompt, {len(job.prompt)} tokens: ", style="bold")
+    text.append_text(_legend(explanation))
+    for section in explanation.sections:
+        style = _STYLES[section.origin]
+        text.append(f"── {harmless(_title(section))}\n", style=f"dim {style}".strip())
         if section.text:
             text.append(f"{harmless(section.text)}\n", style=style)
-    text.append(f"\nCanvas, {len(job.canvas)} positions\n", style="bold")
-    text.append(canvas_text(job, tokenizer))
+    text.append(f"\nCanvas, {len(job.canvas)} positions: ", style="bold")
+    text.append_text(_canvas_legend(job))
+    text.append_text(canvas_text(job, tokenizer))
     text.append(f"\n\n{rules(explanation)}", style="dim")
     return text
+
+
+def _title(section: Section) -> str:
+    """What a section is called: context by its file."""
+    return f"{section.name} ({section.origin})" if section.text else section.name
+
+
+def _legend(explanation: Explanation) -> Text:
+    """The origins that a prompt has, each in its colour."""
+    from rich.text import Text
+
+    origins = dict.fromkeys(section.origin for section in explanation.sections if section.text)
+    shown = [Text(str(origin), style=_STYLES[origin]) for origin in origins]
+    return Text(", ").join(shown).append("\n")
+
+
+def _canvas_legend(job: CanvasJob) -> Text:
+    """What the canvas holds, each in its style."""
+    from dg_engine.job import Role
+    from rich.text import Text
+
+    shown = [
+        Text(f"{job.roles.count(role)} {name}", style=style)
+        for role, (name, style) in {
+            Role.HOLE: ("open", _HOLE_STYLE),
+            Role.SEED: ("seeds", _SEED_STYLE),
+            Role.PIN: ("pins", _PIN_STYLE),
+        }.items()
+        if role in job.roles
+    ]
+    return Text(", ").join(shown).append("\n")
 
 
 def canvas_text(job: CanvasJob, tokenizer: Tokenizer) -> Text:
@@ -79,9 +124,9 @@ def canvas_text(job: CanvasJob, tokenizer: Tokenizer) -> Text:
     for role, run in groupby(zip(job.canvas, job.roles, strict=True), key=lambda pair: pair[1]):
         ids = [token for token, _ in run]
         if role == Role.HOLE:
-            text.append(_HOLE * len(ids), style="green")
+            text.append(_HOLE * len(ids), style=_HOLE_STYLE)
         else:
-            style = "dim" if role == Role.PIN else "underline green"
+            style = _PIN_STYLE if role == Role.PIN else _SEED_STYLE
             text.append(harmless(tokenizer.decode(ids)), style=style)
     return text
 

@@ -49,7 +49,7 @@ class Keeper:
         self._watch: Watch | None = None
         self._walking: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
-        self._started = False
+        self._started = self._watching = False
 
     def configure(self, roots: Sequence[str], gate: Gate) -> None:
         """These folders are the workspace, and this is what may be read of them."""
@@ -60,9 +60,9 @@ class Keeper:
         if self._started:
             self._restart()
 
-    def start(self) -> None:
-        """Look for the files of the workspace, in the background."""
-        self._started = True
+    def start(self, *, watching: bool = True) -> None:
+        """Look for the files of the workspace, in the background, and for what becomes of them."""
+        self._started, self._watching = True, watching
         self._restart()
 
     def close(self) -> None:
@@ -198,7 +198,7 @@ class Keeper:
         files, watch = self._files, self._watch
         known = set(files.folders)
         await walk(files, roots, self._gate.may_enter)
-        if watch is not None:
+        if watch is not None and self._watching:
             watch.add([folder for folder in files.folders if folder not in known])
 
     def _told(self, paths: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -39,7 +39,13 @@ class Prompt(msgspec.Struct, frozen=True):
     ids: list[int]
     suffix: list[int]
     """Ids of the text that follows the hole, for pins; no special tokens."""
-    sections: list[Section]
+    describe: Callable[[], list[Section]]
+    """Makes `sections`: a keystroke needs none."""
+
+    @property
+    def sections(self) -> list[Section]:
+        """The parts of the prompt."""
+        return self.describe()
 
 
 class PromptFormat(Protocol):

@@ -123,7 +123,7 @@ class Chat:
         return Prompt(
             ids=ids,
             suffix=suffix,
-            sections=[
+            describe=lambda: [
                 Section("system", system, Origin.INSTRUCTION),
                 Section("user", user, Origin.CONTEXT),
                 Section("model", opening + before, Origin.PREFIX),

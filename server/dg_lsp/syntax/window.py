@@ -21,7 +21,7 @@ from dg_lsp.syntax.parsing import parsed
 BEFORE_CHARS = 4_000
 AFTER_CHARS = 1_200
 PARSE_SECONDS = 0.003
-"""Processor time that one parse may take; recovery from what is no code at all takes long."""
+"""What one parse may take; recovery from what is no code at all takes long."""
 MOST_FAULTS = 8
 """With more, a tree is a guess about text that is no code: a window that starts in a string."""
 _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
@@ -159,9 +159,17 @@ def _tail_of(head: str, after: str, language: str) -> str:
 
 
 def _parsed(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
-    end = time.thread_time() + PARSE_SECONDS
+    late = time.perf_counter() + PARSE_SECONDS
+    end: float | None = None
 
     def is_late(offset: int, has_error: bool) -> bool:
+        # A machine that is busy elsewhere is no reason to give up, so processor time decides; to
+        # ask for it is slow on some systems.
+        nonlocal end
+        if time.perf_counter() < late:
+            return False
+        if end is None:
+            end = time.thread_time() + PARSE_SECONDS
         return time.thread_time() > end
 
     try:
