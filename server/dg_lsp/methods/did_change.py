@@ -32,12 +32,14 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
     if document is None:
         logger.warning("A document was changed that is not open.")
         return
+    is_cell = session.notebooks.holding(document.uri) is not None
     opened, version = document, which.version
     version = document.version + 1 if version is None else version
     for change in changes:
         before, document = document, document.changed([change], version, session.encoding)
         session.previews.follow(before, change, document)
-        session.context.changed(before, change, document, session.encoding)
+        if not is_cell:  # cells read each other as they are
+            session.context.changed(before, change, document, session.encoding)
     document = msgspec.structs.replace(document, version=version)
     session.documents.put(document)
     session.desk.changed(opened, document)

@@ -25,13 +25,13 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 
 def handle(session: Session, params: Params) -> None:
     """Take the document in. Not asynchronous: a request that follows must see it."""
-    opened(session, params.text_document)
+    session.context.opened(opened(session, params.text_document))
 
 
-def opened(session: Session, item: OpenedDocument) -> None:
+def opened(session: Session, item: OpenedDocument) -> Document:
     """Take a text in."""
     session.desk.closed(item.uri)
     session.previews.close(item.uri)  # of a document that was open already
     document = Document.of(item.uri, item.version, item.language_id, item.text)
     session.documents.put(document)
-    session.context.opened(document)
+    return document

@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from dg_lsp.commands import accepted
 from dg_lsp.methods.text import DocumentId
+from dg_lsp.notebooks import ALONE
 from dg_lsp.positions import Position
 from dg_lsp.session import Session
 from dg_lsp.shown.desk import Request, Served
@@ -103,7 +104,8 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     desk, configuration = session.desk, session.configuration_of(request.document.uri)
     if (served := desk.fitting(request)) is not None:
         return served
-    request = request._replace(context=session.context.at(request.document, request.line))
+    if request.around is ALONE:  # cells of a notebook read each other
+        request = request._replace(context=session.context.at(request.document, request.line))
     loop = asyncio.get_running_loop()
     automatic, invoked = configuration.automatic_deadline_ms, configuration.invoked_deadline_ms
     limit = invoked if request.invoked else automatic
