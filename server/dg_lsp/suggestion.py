@@ -142,7 +142,12 @@ def with_closed_quotes(text: str, place: Place) -> str:
 def with_no_worse_syntax(text: str, place: Place) -> str:
     """Cut back to what the code around the cursor takes without a fault more than it has."""
     window = window_of(place.view)
-    return text if window is None else cut_where_parsed(window, text)
+    if window is None:
+        return text
+    while (kept := cut_where_parsed(window, text)) != text:
+        # What was cut may have closed a bracket.
+        text = with_balanced_brackets(kept, place)
+    return text
 
 
 def with_line_endings(text: str, place: Place) -> str:
@@ -156,8 +161,8 @@ FILTERS: list[tuple[Filter, str]] = [
     (trimmed, "The model proposed only white space."),
     (without_repeated_rest, "What follows the cursor already says this."),
     (without_repeated_lines, "The next lines already say this."),
-    (with_balanced_brackets, "The proposal would have left a bracket without its partner."),
     (with_closed_quotes, "The proposal would have left a quote open."),
+    (with_balanced_brackets, "The proposal would have left a bracket without its partner."),
     (with_no_worse_syntax, "The proposal does not fit the syntax around the cursor."),
     (with_line_endings, ""),
 ]

@@ -20,8 +20,10 @@ from dg_lsp.syntax.parsing import parsed
 
 BEFORE_CHARS = 4_000
 AFTER_CHARS = 1_200
-PARSE_SECONDS = 0.003
+PARSE_SECONDS = 0.002
 """What one parse may take; recovery from what is no code at all takes long."""
+_MORE_SECONDS = 0.001
+"""Processor time that it may take behind that."""
 MOST_FAULTS = 8
 """With more, a tree is a guess about text that is no code: a window that starts in a string."""
 _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
@@ -169,7 +171,7 @@ def _parsed(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
         if time.perf_counter() < late:
             return False
         if end is None:
-            end = time.thread_time() + PARSE_SECONDS
+            end = time.thread_time() + _MORE_SECONDS
         return time.thread_time() > end
 
     try:
