@@ -27,6 +27,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "too slow": ({"answers": ["!wait"]}, {"automaticDeadlineMs": 50}, "too_slow", "within 50 ms"),
     "error": ({"answers": ["!error"]}, {}, "engine_down", "The script says so."),
     "refused": ({"answers": ["!refuse"]}, {}, "engine_down", "The scripted engine refuses."),
+    "unsure": ({}, {"minConfidence": 0.95}, "unsure", "90% sure; the setting minConfidence wants"),
     "nothing": ({"answers": [""]}, {}, "no_suggestion", "."),
 }
 

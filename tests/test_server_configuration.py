@@ -22,6 +22,10 @@ PROBLEMS: list[tuple[Any, str]] = [
         {"logLevel": "loud"},
         'The setting "logLevel" takes "error", "warning", "info", "debug" or "trace", not "loud".',
     ),
+    (
+        {"minConfidence": 2},
+        'The setting "minConfidence" takes a number from 0 to 1, not 2.',
+    ),
     ([1], "The settings must be an object, not [1]."),
 ]
 

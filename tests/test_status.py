@@ -114,6 +114,18 @@ async def test_a_model_that_proposes_nothing_is_no_fault(clients: Clients) -> No
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(("wanted", "kind", "count"), [(0.95, 2, 0), (0.95, 1, 1), (0.9, 2, 1)])
+async def test_a_model_that_is_not_sure_enough_is_silent_unless_it_is_asked(
+    clients: Clients, wanted: float, kind: int, count: int
+) -> None:
+    client = await ready(await clients.start("a + b"), minConfidence=wanted)
+    assert len(await client.complete(*CURSOR, kind=kind)) == count
+    last = (await report(client))["lastReason"]
+    assert (last is None) == (count == 1)
+    assert count or last["why"] == "unsure"
+
+
+@pytest.mark.asyncio
 async def test_a_document_that_is_not_open_is_told(clients: Clients) -> None:
     client = await clients.start("a + b")
     await client.initialize()

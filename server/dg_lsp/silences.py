@@ -33,6 +33,12 @@ def without_engine(model: ModelStatus, sentence: str) -> Silence:
     return Silence(Why.LOADING if loads else Why.ENGINE_DOWN, model.message or sentence)
 
 
+def unsure(confidence: float, wanted: float) -> Silence:
+    """The model is less sure of what it proposes than the user wants it to be."""
+    sentence = f"The model was {confidence:.0%} sure; the setting minConfidence wants {wanted:.0%}."
+    return Silence(Why.UNSURE, sentence)
+
+
 def of_completion(completion: Completion, limit_ms: int) -> Silence:
     """Why a completion is empty whose request had `limit_ms`."""
     match completion.done:

@@ -64,5 +64,6 @@ def _expected(schema: dict[str, Any], name: str) -> str:
     value = next(s for s in schema.get("anyOf", [schema]) if s.get("type") != "null")
     if value["type"] == "boolean":
         return "true or false"
-    unit = "milliseconds" if name.endswith("Ms") else "a whole number"
+    number = "a number" if value["type"] == "number" else "a whole number"
+    unit = "milliseconds" if name.endswith("Ms") else number
     return f"{unit} from {value['minimum']} to {value['maximum']}"

@@ -76,6 +76,13 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     enabled: Annotated[
         bool, _setting("Whether suggestions come by themselves; edits are made either way.")
     ] = True
+    min_confidence: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        _setting(
+            "How sure the model must be of a suggestion that comes by itself, from 0 to 1 "
+            "(geometric mean of its tokens' probabilities); models that do not say are not judged."
+        ),
+    ] = 0.0
     prefetch: Annotated[
         bool, _setting("Whether what comes behind a suggestion is prepared while it is shown.")
     ] = True

@@ -21,6 +21,7 @@ from dg_lsp.silences import (
     PAUSED,
     SUPERSEDED,
     of_completion,
+    unsure,
     without_engine,
 )
 from dg_lsp.status import Silence, Why
@@ -120,6 +121,9 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     completion = await desk.ask(completer, request, deadline)
     if not completion.insert:
         return of_completion(completion, limit)
+    confidence, wanted = completion.confidence, configuration.min_confidence
+    if not request.invoked and 0 < confidence < wanted:  # 0 where the model does not say
+        return unsure(confidence, wanted)
     newest = session.documents.get(request.document.uri)
     served = CHANGED if newest is None else desk.offered(request, newest, completion)
     if isinstance(served, Served) and configuration.prefetch:
