@@ -30,9 +30,9 @@ def test_each_part_stands_under_where_it_comes_from(project: Path) -> None:
     shown = explained(project)
     assert shown.startswith("Prompt, ")
     parts = [
-        "tokens: suffix, context, prefix\n── <fim_suffix> (suffix)\n\n    print(line)\n",
-        "── helpers.py (context)\ndef parse(line, strict=False): ...\n",
-        f"── <file_end> (prefix)\n{HEAD}\n",
+        "tokens: suffix, context, prefix\n── suffix: <fim_suffix>\n\n    print(line)\n",
+        "── context: helpers.py\ndef parse(line, strict=False): ...\n",
+        f"── prefix: <file_end>\n{HEAD}\n",
         "── <fim_middle>\n\nCanvas, ",
         " pins\n░░",
     ]

@@ -84,7 +84,7 @@ def picture(explanation: Explanation, tokenizer: Tokenizer) -> Text:
 
 def _title(section: Section) -> str:
     """What a section is called: context by its file."""
-    return f"{section.name} ({section.origin})" if section.text else section.name
+    return f"{section.origin}: {section.name}" if section.text else section.name
 
 
 def _legend(explanation: Explanation) -> Text:
