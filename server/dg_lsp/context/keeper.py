@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Sequence
 
 from dg_lsp.context.around import NEAR_LINES, Around, around
 from dg_lsp.context.choice import Shelves, class_around, definitions, neighbour, snippet_of
+from dg_lsp.context.complaints import Complaints
 from dg_lsp.context.files import Files
 from dg_lsp.context.hunks import Hunks
 from dg_lsp.context.library import Book, Library
@@ -45,6 +46,7 @@ class Keeper:
         """Paths of open documents and their URIs, the last used at the end."""
         self._library = self._new_library()
         self._hunks = Hunks()
+        self._complaints = Complaints()
         self._alike: dict[str, _Alike] = {}
         self._watch: Watch | None = None
         self._walking: asyncio.Task[None] | None = None
@@ -100,7 +102,12 @@ class Keeper:
         """A document was closed; its file may still be read."""
         self._opened.pop(path_of(uri), None)
         self._hunks.closed(uri)
+        self._complaints.closed(uri)
         self._alike.pop(path_of(uri), None)
+
+    def diagnosed(self, document: Document, messages: Sequence[tuple[int, str]]) -> None:
+        """The editor passed on what is wrong with lines of a document."""
+        self._complaints.told(document, messages)
 
     def at(self, document: Document, line: int) -> tuple[Snippet, ...]:
         """The context of a line, the best first; the same until something else is used there.
@@ -111,6 +118,7 @@ class Keeper:
             return ()
         near = around(document.lines, line, document.language)
         found = [
+            *self._wrong(document, line),
             *self._definitions(near, document),
             *self._class(near, document),
             *self._edited(document, line),
@@ -128,6 +136,13 @@ class Keeper:
             shown=self._shown,
         )
         return definitions(near, document.language, path, shelves)
+
+    def _wrong(self, document: Document, line: int) -> list[Snippet]:
+        path = self._shown(path_of(document.uri))
+        return [
+            Snippet(path, self._gate.masked(message), SnippetKind.DIAGNOSTIC)
+            for message in self._complaints.near(document, line)
+        ]
 
     def _class(self, near: Around, document: Document) -> list[Snippet]:
         if not near.class_name:

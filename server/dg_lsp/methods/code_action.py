@@ -57,6 +57,8 @@ async def handle(session: Session, params: Params) -> list[types.CodeAction]:
     document = session.documents.get(params.text_document.uri)
     if document is None or not session.may_complete(document.uri).allowed:
         return []
+    told = [(d.range.start.line, d.message) for d in params.context.diagnostics]
+    session.context.diagnosed(document, told)
     only = params.context.only
     return [
         action
