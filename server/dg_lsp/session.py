@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 from dg_engine.engine import EngineError
 
@@ -99,15 +99,18 @@ class Session:
 
     async def set_client_settings(self, given: object) -> None:
         """These are the editor's settings from now on."""
-        self.settings.set_client(given)
-        await self._configure()
+        await self._settings_after(lambda: self.settings.set_client(given))
 
     async def reload_settings(self) -> None:
         """A settings file may have changed."""
+        await self._settings_after(self.settings.reload)
+
+    async def _settings_after(self, change: Callable[[], None]) -> None:
+        """Put the settings in force as they are after `change`, if they are others."""
         before = self.settings.state
-        self.settings.reload()
+        change()
         if self.settings.state != before:
-            logger.info("The settings were read again.")
+            logger.info("The settings changed.")
             await self._configure()
 
     async def _configure(self) -> None:
