@@ -9,7 +9,7 @@ import msgspec
 
 from dg_lsp.context.imports import Import
 from dg_lsp.context.library import words_in
-from dg_lsp.context.outline import outline_of
+from dg_lsp.context.outline import imports_of
 from dg_lsp.lines import Lines
 from dg_lsp.prompts.view import unix
 
@@ -19,13 +19,19 @@ CLOSE_LINES = 5
 """Above and below the cursor: what is used there counts first."""
 HEAD_LINES = 160
 """Imports further down in a file do not count."""
-_HEAD_CHARS = 12_000
+_LINE_CHARS = 400
+"""Of one line; longer ones are data."""
 _MOST_LINES_UP = 3_000
 _CLASS = re.compile(
     r"\s*(?:[\w@()]+\s+)*?(?:class|impl(?:<[^>]*>)?|interface|struct|trait|module)\s+"
     r"(?:\w+(?:<[^>]*>)?\s+for\s+)?([A-Za-z_]\w*)"
 )
-_DOTTED = re.compile(r"([A-Za-z_][\w.]*)(?:\.|::)([A-Za-z_]\w*)")
+_IMPORT = re.compile(
+    r"\s*(?:from|import|export|use|pub use|mod|pub mod|#\s*include|require\w*|\}\s*from)\b"
+    r"|.*\brequire\s*\(|\s*[\w.]+\s+\"[\w./-]+\"$|\s*\"[\w./-]+\"$"
+)
+"""What may be the start or the end of an import, in any language."""
+_DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.\w+)*)(?:\.|::)([A-Za-z_]\w*)")
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -44,7 +50,7 @@ class Around(msgspec.Struct, frozen=True):
 
 def around(lines: Lines, line: int, language: str) -> Around:
     """What is used around a line."""
-    imports = _imports("".join(lines.between(0, HEAD_LINES))[:_HEAD_CHARS], language)
+    imports = _imports(_head_of(lines), language)
     near = _code(lines, line, NEAR_LINES, imports)
     class_line = _class_above(lines, line)
     head = lines[class_line] if class_line >= 0 else ""
@@ -62,13 +68,29 @@ def around(lines: Lines, line: int, language: str) -> Around:
 
 @lru_cache(16)
 def _imports(head: str, language: str) -> tuple[Import, ...]:
-    return outline_of(unix(head), language).imports
+    return imports_of(unix(head), language)
+
+
+def _head_of(lines: Lines) -> str:
+    """The start of a file up to its last import, so that typing below leaves it as it is."""
+    held = [line[:_LINE_CHARS] for line in lines.between(0, HEAD_LINES)]
+    last = max((n for n, line in enumerate(held) if _IMPORT.match(line)), default=-1)
+    while last >= 0 and last + 1 < len(held) and _goes_on(held[last], held[last + 1]):
+        last += 1
+    return "".join(held[: last + 1])
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether an import goes on on the next line."""
+    return line.rstrip().endswith(("(", "{", ",", "\\")) or following.lstrip().startswith(
+        (")", "}")
+    )
 
 
 def _code(lines: Lines, line: int, margin: int, imports: tuple[Import, ...]) -> str:
     """The lines around one, without statements that import: to import is not to use."""
     first, last = max(line - margin, 0), line + margin + 1
-    held = lines.between(first, last)
+    held = [text[:_LINE_CHARS] for text in lines.between(first, last)]
     for found in imports:
         for number in range(max(found.first, first), min(found.last + 1, first + len(held))):
             held[number - first] = ""
@@ -80,7 +102,7 @@ def _class_above(lines: Lines, line: int) -> int:
     held = lines.between(max(line - _MOST_LINES_UP, 0), line + 1)
     least = 10_000
     for number in range(len(held) - 1, -1, -1):
-        text = held[number]
+        text = held[number][:_LINE_CHARS]
         if not text.strip():
             continue
         indent = len(text) - len(text.lstrip())

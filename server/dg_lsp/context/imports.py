@@ -27,6 +27,7 @@ _IMPORTING = frozenset(
         "use_declaration",
     }
 )
+_MOST_DEPTH = 8
 _MOST_BYTES = 4_000
 """Of one import."""
 _JS_CLAUSE = re.compile(r"(?:import|export)\s+(?:type\s+)?(.*?)\s*from\s*['\"]", re.DOTALL)
@@ -62,11 +63,12 @@ def imports_in(root: Node, raw: bytes, language: str) -> Iterator[Import]:
                 yield msgspec.structs.replace(found, first=first, last=last)
 
 
-def _statements(root: Node) -> Iterator[Node]:
+def _statements(root: Node, depth: int = 0) -> Iterator[Node]:
     """Statements at the top of a file and under conditions there."""
     for node in root.named_children:
-        if node.type in ("if_statement", "try_statement", "block", "import_declaration"):
-            yield from _statements(node)
+        holds = node.type in ("if_statement", "try_statement", "block", "import_declaration")
+        if holds and depth < _MOST_DEPTH:
+            yield from _statements(node, depth + 1)
         if node.type == "import_spec_list":
             yield from node.named_children
         yield node

@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import re
+import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,11 +37,12 @@ Key = tuple[int, int] | tuple[str, int]
 class Book(msgspec.Struct, frozen=True):
     """A file as context needs it; secrets are masked."""
 
-    lines: tuple[str, ...]
-    """Without line breaks; empty for what is no text or too long."""
     outline: Outline
-    runs: tuple[tuple[int, frozenset[str]], ...]
-    """First lines of overlapping runs of lines, and the words in each."""
+    """Empty for what is no text or too long."""
+    lines: tuple[str, ...] = ()
+    """Of an open document, without line breaks."""
+    runs: tuple[tuple[int, frozenset[str]], ...] = ()
+    """Of an open document, first lines of overlapping runs of lines and the words in each."""
 
 
 class Library:
@@ -113,9 +115,7 @@ class Library:
             if document is None:
                 book = await asyncio.to_thread(_read, path, self._gate)
             else:
-                book = await asyncio.to_thread(
-                    _book_of, document.lines.text(), document.language, self._gate
-                )
+                book = await asyncio.to_thread(_opened, document, self._gate)
         self._books[path] = key, book
         while len(self._books) > MOST_BOOKS:
             self._books.popitem(last=False)
@@ -126,7 +126,8 @@ def _key_of(path: str) -> Key | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size
+    # Reading a pipe would wait for ever.
+    return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
 def _read(path: str, gate: Gate) -> Book:
@@ -136,17 +137,20 @@ def _read(path: str, gate: Gate) -> Book:
         text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         text = ""
-    return _book_of(text, language_of(path), gate)
+    return Book(outline_of(_shown(text, gate), language_of(path)))
 
 
-def _book_of(text: str, language: str, gate: Gate) -> Book:
-    if len(text) > MOST_BYTES or "\0" in text:
-        text = ""
-    shown = gate.masked(unix(text))
+def _opened(document: Document, gate: Gate) -> Book:
+    shown = _shown(document.lines.text(), gate)
     lines = tuple(shown.split("\n"))
     starts = range(0, len(lines), RUN_LINES // 2)[:_MOST_RUNS]
     runs = tuple((s, words_in("\n".join(lines[s : s + RUN_LINES]))) for s in starts)
-    return Book(lines, outline_of(shown, language), runs)
+    return Book(outline_of(shown, document.language), lines, runs)
+
+
+def _shown(text: str, gate: Gate) -> str:
+    """A text as a model may see it; empty for what is no text or too long."""
+    return "" if len(text) > MOST_BYTES or "\0" in text else gate.masked(unix(text))
 
 
 def words_in(text: str) -> frozenset[str]:

@@ -10,12 +10,14 @@ from tree_sitter import Node
 
 from dg_lsp.context.imports import Import, imports_in
 from dg_lsp.syntax.grammars import parser_of
-from dg_lsp.syntax.parsing import parsed
+from dg_lsp.syntax.parsing import parsed, parsed_soon
 
 MOST_DEFINITIONS = 400
 """Of one file; generated files define thousands of names that nobody types."""
 MOST_MEMBERS = 24
 """Of one class, shown under its head."""
+MOST_DEPTH = 24
+"""Of classes and conditions in one another."""
 _MOST_LINES = 8
 """Of a definition that has no body to leave out."""
 _MOST_CHARS = 400
@@ -107,11 +109,6 @@ class Outline(msgspec.Struct, frozen=True):
         """The definition of a name at the top of the file."""
         return next((d for d in self.definitions if d.name == name and not d.owner), None)
 
-    def class_at(self, line: int) -> Definition | None:
-        """The innermost class around a line."""
-        held = [d for d in self.definitions if d.is_class and d.first < line <= d.last]
-        return held[-1] if held else None
-
 
 def outline_of(text: str, language: str) -> Outline:
     """The outline of a text; empty for languages without a grammar. Takes about 1 ms per 10 kB.
@@ -127,11 +124,28 @@ def outline_of(text: str, language: str) -> Outline:
     return Outline(tuple(definitions), tuple(imports_in(tree.root_node, raw, language)))
 
 
-def _found(top: Node, raw: bytes, language: str, owner: str = "") -> Iterator[Definition]:
+def imports_of(text: str, language: str) -> tuple[Import, ...]:
+    """What the head of a file imports; none where that takes too long to tell."""
+    parser = parser_of(language)
+    if parser is None:
+        return ()
+    raw = text.encode()
+    try:
+        tree = parsed_soon(parser, raw)
+    except ValueError:
+        return ()
+    return tuple(imports_in(tree.root_node, raw, language))
+
+
+def _found(
+    top: Node, raw: bytes, language: str, owner: str = "", depth: int = 0
+) -> Iterator[Definition]:
     """Definitions below a node; of what is in a class, the classes."""
+    if depth > MOST_DEPTH:
+        return
     for node in top.named_children:
         if node.type in _WRAPPERS and not (owner and node.type == "block"):
-            yield from _found(node, raw, language, owner)
+            yield from _found(node, raw, language, owner, depth + 1)
         elif (name := _name_of(node, raw)) and (text := _signature(node, raw, language)):
             first, last = node.start_point.row, node.end_point.row
             body = node.child_by_field_name("body")
@@ -139,7 +153,7 @@ def _found(top: Node, raw: bytes, language: str, owner: str = "") -> Iterator[De
             if is_class or not owner:
                 yield Definition(name, owner, first, last, text, is_class)
             if is_class and body is not None:
-                yield from _found(body, raw, language, name)
+                yield from _found(body, raw, language, name, depth + 1)
 
 
 def _name_of(node: Node, raw: bytes) -> str:

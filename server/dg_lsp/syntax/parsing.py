@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 
 from tree_sitter import Language, Parser, Tree
 
+PARSE_SECONDS = 0.002
+"""What a parse may take that somebody waits for; recovery from what is no code takes long."""
+_MORE_SECONDS = 0.001
+"""Processor time that it may take behind that."""
 CHUNK_BYTES = 4_096
 """What is handed over at once; between two of them the interpreter may switch threads."""
 
@@ -44,6 +49,28 @@ def parsed(
             for piece in handed:
                 ctypes.pythonapi.Py_DecRef(ctypes.py_object(piece))
         handed.clear()  # the tree keeps the callback
+
+
+def parsed_soon(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
+    """As `parsed`, in PARSE_SECONDS; raises ValueError when that is not enough."""
+    late = time.perf_counter() + PARSE_SECONDS
+    end: float | None = None
+
+    def is_late(offset: int, has_error: bool) -> bool:
+        # A machine that is busy elsewhere is no reason to give up, so processor time decides; to
+        # ask for it is slow on some systems.
+        nonlocal end
+        if time.perf_counter() < late:
+            return False
+        if end is None:
+            end = time.thread_time() + _MORE_SECONDS
+        return time.thread_time() > end
+
+    try:
+        return parsed(parser, text, old, is_late)
+    except ValueError:
+        parser.reset()  # or it would go on with this text
+        raise
 
 
 @cache

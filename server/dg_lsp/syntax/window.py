@@ -8,7 +8,6 @@ a file of 5,000 lines takes 2 to 5 ms, and 20 where the code is broken.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -16,14 +15,10 @@ from tree_sitter import Node, Parser, Tree
 
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.syntax.grammars import parser_of
-from dg_lsp.syntax.parsing import parsed
+from dg_lsp.syntax.parsing import parsed_soon
 
 BEFORE_CHARS = 4_000
 AFTER_CHARS = 1_200
-PARSE_SECONDS = 0.002
-"""What one parse may take; recovery from what is no code at all takes long."""
-_MORE_SECONDS = 0.001
-"""Processor time that it may take behind that."""
 MOST_FAULTS = 8
 """With more, a tree is a guess about text that is no code: a window that starts in a string."""
 _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
@@ -50,7 +45,7 @@ class Window:
         self.after = after
         self._parser = parser
         self._head, self._tail = before.encode(), after.encode()
-        self.tree = _parsed(parser, self._head + self._tail)
+        self.tree = parsed_soon(parser, self._head + self._tail)
         self.faults = self._faults(self.tree, len(self._head))
         """ERROR and MISSING nodes near the cursor in the text as it is."""
         self._bar: int | None = None
@@ -68,7 +63,7 @@ class Window:
         edited = self.tree.copy()
         edited.edit(start, start, end, here, here, there)
         try:
-            return _parsed(self._parser, self._head + inserted + self._tail, edited)
+            return parsed_soon(self._parser, self._head + inserted + self._tail, edited)
         except ValueError:
             return None
 
@@ -158,27 +153,6 @@ def _tail_of(head: str, after: str, language: str) -> str:
             if marks and (len(marks) + len(_TRIPLE.findall(head))) % 2:
                 tail = tail[: tail.rfind("\n", 0, marks[-1]) + 1]
     return tail
-
-
-def _parsed(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
-    late = time.perf_counter() + PARSE_SECONDS
-    end: float | None = None
-
-    def is_late(offset: int, has_error: bool) -> bool:
-        # A machine that is busy elsewhere is no reason to give up, so processor time decides; to
-        # ask for it is slow on some systems.
-        nonlocal end
-        if time.perf_counter() < late:
-            return False
-        if end is None:
-            end = time.thread_time() + _MORE_SECONDS
-        return time.thread_time() > end
-
-    try:
-        return parsed(parser, text, old, is_late)
-    except ValueError:
-        parser.reset()  # or it would go on with this text
-        raise
 
 
 def _is_stray_end(node: Node) -> bool:
