@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,12 +16,21 @@ from typing import Any, NamedTuple
 from dg_engine.canvas_backend import Limits, score
 from dg_engine.canvas_engine import CanvasEngine
 from dg_engine.engine import EngineError
-from dg_engine.job import CanvasJob, EngineInfo, Judge, JudgeKind, Priority, Role
+from dg_engine.job import (
+    CanvasJob,
+    EngineInfo,
+    Judge,
+    JudgeKind,
+    MaskRule,
+    Priority,
+    Role,
+)
 from dg_engine.loader import PROBE
 from dg_engine.model_config import ModelConfig, read_config
 from dg_engine.tokenizer import Tokenizer
 from dg_engine.vllm_plugin.compat import installed_version, refusal
 from dg_engine.vllm_plugin.drafts import Code, Draft, unpack_drafts
+from dg_engine.vllm_plugin.register import MASK_RULE, register_anchored
 from dg_engine.vllm_plugin.request import CanvasRequest
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
 
@@ -45,6 +55,8 @@ class VllmOptions(NamedTuple):
     canvas_length: int | None = None
     """Below the checkpoint's: captured graphs then fit narrow canvases."""
     enforce_eager: bool = False
+    mask_rule: MaskRule = MaskRule.SYMMETRIC
+    """ANCHORED is computed in plain PyTorch, and on the CPU only."""
     load_format: str = "auto"
     """`dummy` fills a checkpoint folder that has no weights."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -100,7 +112,8 @@ class VllmEngine(CanvasEngine):
         self, llm: Any, backend: VllmBackend, limits: Limits, sets: VocabularySets, info: EngineInfo
     ) -> None:
         super().__init__(backend, limits, sets)
-        self._llm = llm
+        self.llm = llm
+        """vLLM's AsyncLLM."""
         self._info = info
 
     @classmethod
@@ -173,7 +186,7 @@ class VllmEngine(CanvasEngine):
     async def close(self) -> None:
         """End every job with CANCELLED and stop vLLM's processes."""
         await super().close()
-        await asyncio.to_thread(self._llm.shutdown)
+        await asyncio.to_thread(self.llm.shutdown)
 
 
 def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
@@ -211,6 +224,10 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
     }
     if options.attention_backend is not None:
         arguments["attention_backend"] = options.attention_backend
+    # vLLM's processes read it when they load the plugin.
+    os.environ[MASK_RULE] = options.mask_rule
+    if options.mask_rule is MaskRule.ANCHORED:
+        register_anchored()
     try:
         return AsyncLLM.from_engine_args(AsyncEngineArgs(**{**arguments, **options.extra}))
     except Exception as error:  # vLLM's errors have no common base

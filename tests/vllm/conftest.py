@@ -63,7 +63,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 async def started(request: pytest.FixtureRequest, checkpoint: Path):
     """One engine for all tests of one way of scheduling; starting takes half a minute."""
-    from dg_engine.vllm_engine import VllmEngine, VllmOptions
+    from dg_engine.vllm_engine import VllmEngine
     from vllm.engine.arg_utils import AsyncEngineArgs
 
     with pytest.MonkeyPatch.context() as patch:
@@ -71,20 +71,28 @@ async def started(request: pytest.FixtureRequest, checkpoint: Path):
             patch.setattr(AsyncEngineArgs, "create_engine_config", _planned_ahead)
         engine = await VllmEngine.start(
             checkpoint,
-            VllmOptions(
-                dtype="float32",
-                max_model_len=160,
-                max_num_seqs=4,
-                max_num_batched_tokens=256,
-                enforce_eager=True,
-                extra={
-                    "block_size": 16,
-                    "worker_extension_cls": "tests.vllm.worker_probe.WorkerProbe",
-                },
-            ),
+            options(),
         )
     yield engine
     await engine.close()
+
+
+def options(**changed: Any) -> Any:
+    """Small and exact."""
+    from dg_engine.vllm_engine import VllmOptions
+
+    small = VllmOptions(
+        dtype="float32",
+        max_model_len=160,
+        max_num_seqs=4,
+        max_num_batched_tokens=256,
+        enforce_eager=True,
+        extra={
+            "block_size": 16,
+            "worker_extension_cls": "tests.vllm.worker_probe.WorkerProbe",
+        },
+    )
+    return small._replace(**changed)
 
 
 def _planned_ahead(args: Any, *rest: Any, **options: Any) -> Any:
@@ -99,15 +107,21 @@ def _planned_ahead(args: Any, *rest: Any, **options: Any) -> Any:
 @pytest.fixture(scope="session")
 def solver(checkpoint: Path):
     """The PyTorch engine's solver on the same weights, with vLLM's mask rule and our draws."""
-    import torch
     from dg_engine.job import MaskRule
+
+    return solver_of(checkpoint, MaskRule.SYMMETRIC)
+
+
+def solver_of(checkpoint: Path, mask_rule: Any) -> Any:
+    """A solver that draws as the plugin does."""
+    import torch
     from dg_engine.loader import load
     from dg_engine.prefix_cache import PrefixCache
     from dg_engine.solver import Solver
     from dg_engine.vllm_plugin.draws import HashedDraws
 
     cpu = torch.device("cpu")
-    loaded = load(checkpoint, device=cpu, dtype=torch.float32, mask_rule=MaskRule.SYMMETRIC)
+    loaded = load(checkpoint, device=cpu, dtype=torch.float32, mask_rule=mask_rule)
     of = loaded.solver
     return Solver(
         of.model,
@@ -126,7 +140,7 @@ async def engine(started: Any):
 
     host = started.host
     engine = VllmEngine(
-        Kept(started._llm), host.backend, host.limits, host.sets, await started.info()
+        Kept(started.llm), host.backend, host.limits, host.sets, await started.info()
     )
     yield engine
     await engine.close()

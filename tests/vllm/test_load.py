@@ -56,21 +56,21 @@ async def test_200_jobs_with_random_cancels_leave_no_slot_task_or_block(engine: 
     # One more job, so that vLLM has planned a step behind the last abort.
     assert (await frames_of(engine, job()))[-1].done.kind is DoneKind.MAX_STEPS
     assert engine.jobs == 0
-    assert engine._llm.get_num_unfinished_requests() == 0
+    assert engine.llm.get_num_unfinished_requests() == 0
     for _ in range(50):
         if len(asyncio.all_tasks()) <= tasks_before:
             break
         await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) <= tasks_before
-    (runner_slots, our_slots, written) = (await engine._llm.collective_rpc("slots_in_use"))[0]
+    (runner_slots, our_slots, written) = (await engine.llm.collective_rpc("slots_in_use"))[0]
     assert (runner_slots, our_slots, written) == (our_slots, our_slots, our_slots)
     assert our_slots <= 1  # the last job's, until the next step
     # vLLM says no while any block is still held.
-    assert await engine._llm.reset_prefix_cache()
+    assert await engine.llm.reset_prefix_cache()
 
 
 async def test_a_second_job_over_the_same_prompt_reads_less_than_a_block(engine: Any):
-    await engine._llm.reset_prefix_cache()
+    await engine.llm.reset_prefix_cache()
     prompt = [(7 * i) % 250 + 20 for i in range(100)]
     first = (await frames_of(engine, job(prompt=prompt)))[-1]
     again = (await frames_of(engine, job(prompt=prompt, canvas=[0] * 8 + list(range(90, 98)))))[-1]
@@ -80,7 +80,7 @@ async def test_a_second_job_over_the_same_prompt_reads_less_than_a_block(engine:
 
 
 async def test_the_last_canvas_is_never_in_the_prefix_cache(engine: Any):
-    await engine._llm.reset_prefix_cache()
+    await engine.llm.reset_prefix_cache()
     prompt = [(5 * i) % 250 + 20 for i in range(32)]
     answer = (await frames_of(engine, job(prompt=prompt, canvas=[0] * 16, roles=bytes(16))))[-1]
     behind = (await frames_of(engine, job(prompt=prompt + answer.ids[0])))[-1]
@@ -142,7 +142,7 @@ async def test_plain_generation_goes_on_block_by_block_until_vllm_ends_it(engine
 
     params = SamplingParams(temperature=1.0, max_tokens=20, ignore_eos=True, detokenize=False)
     prompt = TokensPrompt(prompt_token_ids=list(range(20, 40)))
-    outputs = [o async for o in engine._llm.generate(prompt, params, "plain")]
+    outputs = [o async for o in engine.llm.generate(prompt, params, "plain")]
     ids = outputs[-1].outputs[0].token_ids
     assert len(ids) == 20
     assert all(0 <= i < 300 for i in ids)

@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.compat import installed_version, refusal
 
 ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
 MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
 SCHEDULER = "dg_engine.vllm_plugin.scheduler.canvas_scheduler"
+ANCHORED = "dg_engine.vllm_plugin.anchored.AnchoredBackend"
+MASK_RULE = "DG_VLLM_MASK_RULE"
+"""Environment variable that names the mask rule in all of vLLM's processes; see MaskRule."""
 
 
 def register() -> None:
@@ -38,6 +43,11 @@ def register() -> None:
             refused = refusal(installed_version())
             if refused:
                 raise ValueError(refused)
+            anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
+            if anchored and vllm_config.device_config.device_type != "cpu":
+                raise ValueError(
+                    f"The anchored mask rule has no GPU kernel yet; unset {MASK_RULE}."
+                )
             super().verify_and_update_config(vllm_config)
             if vllm_config.scheduler_config.scheduler_cls is None:
                 vllm_config.scheduler_config.scheduler_cls = SCHEDULER
@@ -45,3 +55,12 @@ def register() -> None:
     MODELS_CONFIG_MAP[ARCHITECTURE] = CanvasConfig
     if refusal(installed_version()) is None:
         ModelRegistry.register_model(ARCHITECTURE, MODEL)
+    if os.environ.get(MASK_RULE) == MaskRule.ANCHORED:
+        register_anchored()
+
+
+def register_anchored() -> None:
+    """Let our attention backend take the place of vLLM's on the CPU."""
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
+
+    register_backend(AttentionBackendEnum.CPU_ATTN, ANCHORED)

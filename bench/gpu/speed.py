@@ -1,0 +1,188 @@
+"""Times on the 26B-A4B configuration with random weights: ours and upstream's in the same way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from dg_engine.job import CanvasJob, Role, Rule, Stop, StopKind
+from dg_engine.vllm_engine import VllmEngine
+
+
+class Scale(NamedTuple):
+    """How much is measured."""
+
+    vocab_size: int = 262_144
+    lengths: tuple[int, ...] = (512, 4000)
+    """Prompt tokens."""
+    canvas: int = 256
+    line: int = 64
+    """Canvas of a line, of which 24 positions are holes."""
+    steps: int = 16
+    at_once: tuple[int, ...] = (1, 2, 4, 8)
+    repeats: int = 5
+
+
+Ask = Callable[[int, list[int]], Awaitable[float]]
+"""Runs request n over a prompt; returns the milliseconds to its last wanted token."""
+
+
+def prompts(scale: Scale, length: int, count: int, seed: int) -> list[list[int]]:
+    """Random ids, the same in every run."""
+    chance = random.Random(seed)
+    return [[chance.randrange(100, scale.vocab_size) for _ in range(length)] for _ in range(count)]
+
+
+async def at_once(ask: Ask, tokens: int, length: int, scale: Scale) -> list[str]:
+    """By concurrency: time to the last wanted token and tokens/s, prompts cached."""
+    lines: list[str] = []
+    for count in scale.at_once:
+        asked = prompts(scale, length, count, seed=count)
+        await asyncio.gather(*(ask(n, prompt) for n, prompt in enumerate(asked)))
+        times: list[float] = []
+        rates: list[float] = []
+        for _ in range(scale.repeats):
+            begun = time.perf_counter()
+            times += await asyncio.gather(*(ask(n, prompt) for n, prompt in enumerate(asked)))
+            rates.append(count * tokens / (time.perf_counter() - begun))
+        lines.append(
+            f"    {count} at once: {statistics.median(times):7.1f} ms, "
+            f"{statistics.median(rates):7.0f} tokens/s"
+        )
+    return lines
+
+
+def block_job(scale: Scale, name: str, prompt: list[int], steps: int | None = None) -> CanvasJob:
+    """A whole canvas; random weights never settle, so it takes exactly its steps."""
+    return CanvasJob(
+        name,
+        prompt,
+        [0] * scale.canvas,
+        bytes([Role.HOLE]) * scale.canvas,
+        rule=Rule.ENTROPY_BOUND,
+        max_steps=steps or scale.steps,
+        seed=1,
+    )
+
+
+def line_job(scale: Scale, name: str, prompt: list[int], pin: int = 500) -> CanvasJob:
+    """A line: 24 holes in front of pins, four steps."""
+    pins = scale.line - 24
+    return CanvasJob(
+        name,
+        prompt,
+        [0] * 24 + [pin] * pins,
+        bytes([Role.HOLE] * 24 + [Role.PIN] * pins),
+        rule=Rule.TOP_K,
+        max_steps=4,
+        stop=Stop(StopKind.FIRST_LINE),
+        seed=1,
+    )
+
+
+async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
+    """Blocks and lines by concurrency."""
+
+    def ask_for(build: Callable[[Scale, str, list[int]], CanvasJob]) -> Ask:
+        async def ask(number: int, prompt: list[int]) -> float:
+            begun = time.perf_counter()
+            async for frame in engine.submit(build(scale, f"job {number}", prompt)):
+                if frame.done is not None and frame.done.message:
+                    raise RuntimeError(frame.done.message)
+            return 1000 * (time.perf_counter() - begun)
+
+        return ask
+
+    lines = [f"  a block of {scale.canvas}, {scale.steps} steps, prompt of {length} cached"]
+    lines += await at_once(ask_for(block_job), scale.canvas, length, scale)
+    lines.append(f"  a line of 24 in a canvas of {scale.line}, 4 steps, prompt of {length} cached")
+    lines += await at_once(ask_for(line_job), 24, length, scale)
+    return lines
+
+
+async def upstream(llm: Any, scale: Scale, length: int) -> list[str]:
+    """The same blocks by vLLM itself, which commits each canvas."""
+    from vllm import SamplingParams
+    from vllm.inputs import TokensPrompt
+
+    params = SamplingParams(max_tokens=scale.canvas, ignore_eos=True, detokenize=False)
+    names = iter(range(10**9))
+
+    async def ask(_: int, prompt: list[int]) -> float:
+        begun = time.perf_counter()
+        tokens = 0
+        name = f"upstream {next(names)}"
+        async for output in llm.generate(TokensPrompt(prompt_token_ids=prompt), params, name):
+            tokens = len(output.outputs[0].token_ids)
+        if tokens != scale.canvas:
+            raise RuntimeError(f"vLLM gave {tokens} tokens, not {scale.canvas}.")
+        return 1000 * (time.perf_counter() - begun)
+
+    lines = [
+        f"  a block of {scale.canvas}, {scale.steps} steps and a commit, prompt of {length} cached"
+    ]
+    return lines + await at_once(ask, scale.canvas, length, scale)
+
+
+async def first_jobs(engine: VllmEngine, scale: Scale) -> list[str]:
+    """Whether anything is left to compile after the start: the first jobs' times."""
+    times: list[float] = []
+    for number, prompt in enumerate(prompts(scale, scale.lengths[0], 4, seed=77)):
+        begun = time.perf_counter()
+        async for _ in engine.submit(block_job(scale, f"first {number}", prompt)):
+            pass
+        times.append(1000 * (time.perf_counter() - begun))
+    shown = ", ".join(f"{ms:.0f}" for ms in times)
+    return [f"  the first four blocks after the start, prompt not cached: {shown} ms"]
+
+
+async def forwards(engine: VllmEngine, scale: Scale) -> list[str]:
+    """Forwards of a block beyond its prefill and its steps."""
+    prompt = prompts(scale, scale.lengths[0], 1, seed=5)[0]
+    last = [frame async for frame in engine.submit(block_job(scale, "forwards", prompt))][-1]
+    extra = last.forwards - 1 - last.step
+    return [f"  one block: 1 prefill, {last.step} steps and {extra} commit forwards"]
+
+
+async def cancelling(engine: VllmEngine, scale: Scale) -> list[str]:
+    """From a cancel to the job's last frame, and to a free slot in the worker."""
+    told: list[float] = []
+    held: list[int] = []
+    for number in range(scale.repeats):
+        prompt = prompts(scale, scale.lengths[0], 1, seed=number)[0]
+        job = block_job(scale, f"cancelled {number}", prompt, steps=100_000)
+        seen, begun = 0, 0.0
+        async for frame in engine.submit(job):
+            seen += 1
+            if seen == 3:
+                begun = time.perf_counter()
+                await engine.cancel(job.id)
+            if frame.done is not None:
+                told.append(1000 * (time.perf_counter() - begun))
+        # A step of another job carries the abort to the worker.
+        async for _ in engine.submit(line_job(scale, f"after {number}", [5, 6, 7])):
+            break
+        held.append((await engine.llm.collective_rpc("requests_held"))[0])
+    return [
+        f"  cancel to CANCELLED: {statistics.median(told):.2f} ms (largest {max(told):.2f}); "
+        f"requests held after the next step of another job: {max(held)} at most"
+    ]
+
+
+async def prefix_caching(engine: VllmEngine, scale: Scale) -> list[str]:
+    """The second job over a long prompt, with another canvas."""
+    length = scale.lengths[-1]
+    prompt = prompts(scale, length, 1, seed=99)[0]
+    lines: list[str] = []
+    for name, pin in (("first", 500), ("second, canvas changed", 600)):
+        job = line_job(scale, name, prompt, pin)
+        last = [frame async for frame in engine.submit(job)][-1]
+        lines.append(
+            f"  prompt of {length}, {name}: {length - last.cached_tokens} tokens prefilled, "
+            f"{last.ms['encode']:.1f} ms to the first draft"
+        )
+    return lines

@@ -1,0 +1,53 @@
+"""What a measurement asks vLLM's workers, by `worker_extension_cls`; ours and upstream's alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+class GpuWorker:
+    """Methods for AsyncLLM.collective_rpc."""
+
+    model_runner: Any
+
+    def realistic_weights(self) -> int:
+        """Give dummy weights the sizes of a trained model; returns how many tensors changed.
+
+        vLLM's dummy weights are uniform in +-1e-3 from one seed per size: FP8 experts that are
+        mostly zero, and a router that sends every token the same way.
+        """
+        torch.manual_seed(0)
+        model = self.model_runner.get_model()
+        changed = 0
+        with torch.no_grad():
+            for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+                if torch.is_floating_point(tensor) and not _is_table(name):
+                    changed += _refill(name, tensor)
+        return changed
+
+    def requests_held(self) -> int:
+        """Requests that still have a slot."""
+        return self.model_runner.req_states.num_reqs
+
+
+def _is_table(name: str) -> bool:
+    return any(word in name for word in ("rotary", "cos_sin", "normalizer"))
+
+
+def _refill(name: str, tensor: torch.Tensor) -> bool:
+    if "norm" in name or "layer_scalar" in name or name.endswith(("router.scale", "expert_scale")):
+        tensor.fill_(1.0)
+    elif tensor.numel() < 2:
+        return False
+    elif "scale" in name:
+        tensor.fill_(0.02)
+    elif tensor.dtype == torch.float8_e4m3fn:
+        # Views may be transposed, so each matrix is copied by itself.
+        for part in tensor if tensor.dim() == 3 else (tensor,):
+            noise = torch.randn(part.shape, device=part.device, dtype=torch.bfloat16)
+            part.copy_(noise.to(part.dtype))
+    else:
+        tensor.normal_(0, 1.0 if "router" in name else 0.02)
+    return True
