@@ -77,12 +77,13 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
         bool, _setting("Whether suggestions come by themselves; edits are made either way.")
     ] = True
     min_confidence: Annotated[
-        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
         _setting(
             "How sure the model must be of a suggestion that comes by itself, from 0 to 1 "
-            "(geometric mean of its tokens' probabilities); models that do not say are not judged."
+            "(geometric mean of its tokens' probabilities); models that do not say are not judged.",
+            unset="the model's",
         ),
-    ] = 0.0
+    ] = None
     prefetch: Annotated[
         bool, _setting("Whether what comes behind a suggestion is prepared while it is shown.")
     ] = True
@@ -125,6 +126,9 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
             defaults,
             line=_narrowed(defaults.line, self.max_line_tokens),
             block=_narrowed(defaults.block, self.max_block_tokens),
+            least_confidence=(
+                defaults.least_confidence if self.min_confidence is None else self.min_confidence
+            ),
         )
 
 

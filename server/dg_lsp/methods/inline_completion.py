@@ -121,7 +121,7 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     completion = await desk.ask(completer, request, deadline)
     if not completion.insert:
         return of_completion(completion, limit)
-    confidence, wanted = completion.confidence, configuration.min_confidence
+    confidence, wanted = completion.confidence, completer.settings.least_confidence
     if not request.invoked and 0 < confidence < wanted:  # 0 where the model does not say
         return unsure(confidence, wanted)
     newest = session.documents.get(request.document.uri)

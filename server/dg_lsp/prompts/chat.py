@@ -52,6 +52,7 @@ class Chat:
             causal_candidate=False,
         ),
         edit=HoleSettings(canvas=256, widths=[], max_steps=16, causal_candidate=False),
+        least_confidence=0.0,  # nobody measured it
         # The fence that closes an answer is no end token, so the lines keep their length.
         edit_slack=[0],
     )

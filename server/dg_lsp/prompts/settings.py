@@ -66,6 +66,8 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
     judge_pins: int = 8
     """Tokens of the suffix that the causal judge reads behind each candidate."""
+    least_confidence: float = 0.35
+    """Confidence below which a suggestion that comes by itself is held back (quality.md)."""
     seed: int | None = 0
     """Noise seed: the same text gives the same answer. None draws anew each time."""
 
