@@ -157,3 +157,14 @@ async def test_a_document_that_is_opened_before_its_settings_is_kept(clients: Cl
     client = await opened(await clients.start())
     client.notify("workspace/didChangeConfiguration", {"settings": {"dg": {"prefetch": False}}})
     assert (await client.command("dg.status"))["documents"] == 1
+
+
+@pytest.mark.parametrize(
+    "root", ["file:///a%00b", "file:///%ED%A0%80", "", "x", "file://", "untitled:a"]
+)
+async def test_a_folder_that_can_be_none_is_left_out(clients: Clients, root: str) -> None:
+    client = await opened(await clients.start("a + b"))
+    folders = {"added": [{"uri": root, "name": "x"}], "removed": []}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": folders})
+    assert len(await client.complete(1, 11)) == 1
+    assert client.said("window/showMessage") == []

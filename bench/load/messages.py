@@ -81,6 +81,8 @@ class Fuzzer:
                 ]],
                 (types.TEXT_DOCUMENT_DID_CLOSE, {"textDocument": version}),
                 (types.WORKSPACE_DID_CHANGE_CONFIGURATION, {"settings": {"dg": {"threads": 1}}}),
+                (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._folders()),
+                *self._notebook(version, opened),
             ]
         )  # fmt: skip
         if rng.random() < 0.7:
@@ -202,6 +204,41 @@ class Fuzzer:
         if rng.random() < 0.3:
             body = b"\xef\xbb\xbf" + body
         return Shot(framed(body), "odd JSON", may=message_id)
+
+    def _folders(self) -> dict[str, Any]:
+        added, removed = ([{"uri": self._uri(), "name": "x"}] for _ in range(2))
+        return {"event": {"added": added, "removed": removed}}
+
+    def _notebook(
+        self, version: dict[str, Any], opened: dict[str, Any]
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Notifications about a notebook with the document in it."""
+        cells = [{"kind": self._rng.randrange(1, 3), "document": opened["uri"]}]
+        start, gone = self._rng.randrange(-1, 3), self._rng.randrange(3)
+        change = {
+            "structure": {
+                "array": {"start": start, "deleteCount": gone, "cells": cells},
+                "didOpen": [opened],
+                "didClose": [version],
+            },
+            "data": cells,
+            "textContent": [{"document": version, "changes": [{"text": "whole"}]}],
+        }
+        notebook = {"uri": "file:///project/a.ipynb", "version": 1}
+        return [
+            (
+                types.NOTEBOOK_DOCUMENT_DID_OPEN,
+                {"notebookDocument": {**notebook, "cells": cells}, "cellTextDocuments": [opened]},
+            ),
+            (
+                types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+                {"notebookDocument": notebook, "change": {"cells": change}},
+            ),
+            (
+                types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+                {"notebookDocument": notebook, "cellTextDocuments": [version]},
+            ),
+        ]
 
     def _template(self) -> tuple[str, dict[str, Any]]:
         rng = self._rng

@@ -25,7 +25,7 @@ from dg_lsp.privacy.gate import Gate
 from dg_lsp.privacy.rules import Decision
 from dg_lsp.shown.desk import Desk
 from dg_lsp.status import ModelState, ModelStatus, StatusBoard
-from dg_lsp.uris import root_of, shown_path
+from dg_lsp.uris import names_path, root_of, shown_path
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +92,9 @@ class Session:
             raise EngineError("The model is still loading; ask again in a moment.") from None
 
     async def set_roots(self, roots: list[str]) -> None:
-        """These folders are the workspace from now on."""
-        self.editor.roots = roots
-        self.settings.set_folders(roots)
+        """These folders are the workspace from now on; what can be none is left out."""
+        self.editor.roots = [root for root in roots if names_path(root)]
+        self.settings.set_folders(self.editor.roots)
         await self._configure()
 
     async def set_client_settings(self, given: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Sequence
 from urllib.parse import quote, unquote
@@ -45,6 +46,16 @@ def path_of(uri: str) -> str:
     if parts["scheme"].lower() == "file" and authority and authority.lower() != "localhost":
         return f"//{authority}{path}"
     return path
+
+
+def names_path(uri: str) -> bool:
+    """Whether what a URI names may be the name of a file on this machine."""
+    path = path_of(uri)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in path
 
 
 def shown_path(uri: str, roots: Sequence[str]) -> str:
