@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-editors check bench lock generate clean
+.PHONY: help demo test test-editors test-vllm check bench lock generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -17,6 +17,7 @@ help:
 	@echo "make demo   fill a hole in a file of the standard library"
 	@echo "make test   run the tests"
 	@echo "make test-editors  drive real VS Code and Neovim (installs them into ~/.cache; needs apt-get)"
+	@echo "make test-vllm  run the GPU engine's tests on vLLM for the CPU (installs it into .venv/vllm)"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
 	@echo "make generate  write what follows from the settings' schema (docs, VS Code)"
@@ -39,6 +40,10 @@ test-editors: $(DEV)
 	@tests/editors/setup_nvim.sh $(BIN)/python
 	@$(BIN)/python -m pytest tests/editors
 	@tests/editors/vscode/run.sh
+
+test-vllm: $(DEV)
+	@tests/vllm/setup.sh $(BIN)/python
+	@.venv/vllm/bin/python -m pytest tests/vllm $(ARGS)
 
 check: $(DEV)
 	@$(BIN)/ruff check --quiet .

@@ -7,14 +7,26 @@ request per candidate, read in one causal pass; its greedy line one request more
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable
 
-from dg_engine.canvas_backend import CanvasBackend, Host, Limits
+from dg_engine.canvas_backend import CanvasBackend, Host, Limits, score
 from dg_engine.canvas_run import Cancelled, CanvasRun
 from dg_engine.engine import EngineError
-from dg_engine.job import CanvasJob, Done, DoneKind, Frame, JobError, JudgeKind, check_job
+from dg_engine.job import (
+    CanvasJob,
+    Done,
+    DoneKind,
+    Frame,
+    JobError,
+    JudgeKind,
+    Priority,
+    check_job,
+)
+from dg_engine.loader import PROBE
+from dg_engine.tokenizer import Tokenizer
 from dg_engine.vllm_plugin.request import MAX_STABILITY
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
 
@@ -60,6 +72,13 @@ class CanvasEngine:
         finally:
             del self._runs[job.id]
             await run.stop()
+
+    async def causal_predicts(self, tokenizer: Tokenizer) -> bool:
+        """Whether the causal mode predicts ordinary code a nat better than chance."""
+        limits = self.host.limits
+        ids = tokenizer.encode(PROBE)[: limits.max_tokens - limits.canvas_length]
+        scores, _ = await score(self.host, ids, 2, int(Priority.INTERACTIVE))
+        return math.log(limits.vocab_size) + sum(scores) / len(scores) > 1.0
 
     def _refused(self, job: CanvasJob) -> Done | None:
         if self._closing:

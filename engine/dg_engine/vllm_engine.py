@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dg_engine.canvas_backend import Limits, score
+from msgspec import structs
+
+from dg_engine.canvas_backend import Limits
 from dg_engine.canvas_engine import CanvasEngine
 from dg_engine.engine import EngineError
 from dg_engine.job import (
@@ -25,7 +26,6 @@ from dg_engine.job import (
     Priority,
     Role,
 )
-from dg_engine.loader import PROBE
 from dg_engine.model_config import ModelConfig, read_config
 from dg_engine.tokenizer import Tokenizer
 from dg_engine.vllm_plugin.compat import installed_version, refusal
@@ -35,8 +35,6 @@ from dg_engine.vllm_plugin.request import CanvasRequest
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
 
 ENDED_EARLY = "vLLM ended a request without an answer; restart the engine."
-SPARE_TOKENS = 8
-"""Above what a request can emit, so that vLLM's own limit never ends one of ours."""
 
 
 class VllmOptions(NamedTuple):
@@ -80,7 +78,7 @@ class VllmBackend:
 
         params = SamplingParams(
             temperature=1.0,
-            max_tokens=max(request.max_steps, request.blocks * self._canvas_length) + SPARE_TOKENS,
+            max_tokens=request.most_tokens(self._canvas_length),
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
@@ -132,11 +130,7 @@ class VllmEngine(CanvasEngine):
         llm = await asyncio.to_thread(_load, folder, config, options)
         canvas_length = options.canvas_length or config.canvas_length
         limits = Limits(canvas_length, config.vocab_size, llm.model_config.max_model_len)
-        sets = VocabularySets(
-            frozenset(config.eos),
-            tokenizer.line_break_ids if tokenizer else frozenset(),
-            tokenizer.special_ids if tokenizer else frozenset(),
-        )
+        sets = VocabularySets.of(config.eos, tokenizer)
         info = EngineInfo(
             model=config.name,
             canvas_length=canvas_length,
@@ -173,11 +167,8 @@ class VllmEngine(CanvasEngine):
             if frame.done is not None and frame.done.message:
                 raise EngineError(frame.done.message)
         if tokenizer is not None:
-            ids = tokenizer.encode(PROBE)[: self.host.limits.max_tokens - length]
-            scores, _ = await score(self.host, ids, 2, int(Priority.INTERACTIVE))
-            gain = math.log(self._info.vocab_size) + sum(scores) / len(scores)
-            values = {name: getattr(self._info, name) for name in self._info.__struct_fields__}
-            self._info = EngineInfo(**{**values, "causal_predicts": gain > 1.0})
+            predicts = await self.causal_predicts(tokenizer)
+            self._info = structs.replace(self._info, causal_predicts=predicts)
 
     async def info(self) -> EngineInfo:
         """What is loaded."""

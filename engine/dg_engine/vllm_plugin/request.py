@@ -17,6 +17,7 @@ from dg_engine.job import CanvasJob, JobError, Role, Rule, StopKind
 PREFIX = "dg_"
 MAX_STABILITY = 4
 """Drafts that the state of a request remembers."""
+SPARE_TOKENS = 8
 NO_END = -1
 """Blocks of a request that vLLM's own rules end."""
 
@@ -66,6 +67,10 @@ class CanvasRequest(msgspec.Struct, frozen=True):
     def width(self) -> int:
         """Positions of the first canvas."""
         return len(self.canvas)
+
+    def most_tokens(self, canvas_length: int) -> int:
+        """A limit for vLLM above what the request can emit, so that it never ends by that."""
+        return max(self.max_steps, self.blocks * canvas_length) + SPARE_TOKENS
 
     def to_args(self) -> dict[str, Any]:
         """Flat `extra_args`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,13 @@ class VocabularySets(NamedTuple):
     line_breaks: frozenset[int]
     special: frozenset[int]
 
+    @classmethod
+    def of(cls, eos: Iterable[int], tokenizer: Tokenizer | None) -> VocabularySets:
+        """The sets of a tokenizer; end tokens alone where there is none."""
+        if tokenizer is None:
+            return cls(frozenset(eos), frozenset(), frozenset())
+        return cls(frozenset(eos), tokenizer.line_break_ids, tokenizer.special_ids)
+
 
 def vocabulary_sets(model: str, generation: Mapping[str, Any]) -> VocabularySets:
     """The sets of a checkpoint folder, by its tokenizer.json and generation config.
@@ -28,8 +35,5 @@ def vocabulary_sets(model: str, generation: Mapping[str, Any]) -> VocabularySets
     if not folder.is_dir():
         raise EngineError(f"{model} is no folder; download the checkpoint and name its folder.")
     ends: int | list[int] = generation.get("eos_token_id", [])
-    eos = frozenset([ends] if isinstance(ends, int) else ends)
-    if not (folder / "tokenizer.json").exists():
-        return VocabularySets(eos, frozenset(), frozenset())
-    tokenizer = Tokenizer(folder)
-    return VocabularySets(eos, tokenizer.line_break_ids, tokenizer.special_ids)
+    tokenizer = Tokenizer(folder) if (folder / "tokenizer.json").exists() else None
+    return VocabularySets.of([ends] if isinstance(ends, int) else ends, tokenizer)

@@ -1,0 +1,1 @@
+"""A Triton backend named `cpu`, so that vLLM takes its second model runner; it interprets."""

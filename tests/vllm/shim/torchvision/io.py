@@ -1,0 +1,5 @@
+"""Reading images."""
+
+from torchvision._nothing import nothing as __getattr__
+
+__all__ = ["__getattr__"]
