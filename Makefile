@@ -43,7 +43,7 @@ test-editors: $(DEV)
 
 test-vllm: $(DEV)
 	@tests/vllm/setup.sh $(BIN)/python
-	@.venv/vllm/bin/python -m pytest tests/vllm $(ARGS)
+	@.venv/vllm/bin/python -m pytest --timeout 300 tests/vllm $(ARGS)
 
 check: $(DEV)
 	@$(BIN)/ruff check --quiet .

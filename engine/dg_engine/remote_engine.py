@@ -44,6 +44,8 @@ class RemoteOptions(NamedTuple):
     """What the server was started with, where that is below the checkpoint's."""
     pauses: tuple[float, ...] = (0.2, 1.0, 3.0)
     """Seconds before each further attempt to reach the server."""
+    transport: httpx.AsyncBaseTransport | None = None
+    """What carries the requests, in place of connections."""
 
 
 class _Choice(msgspec.Struct):
@@ -151,7 +153,7 @@ class RemoteEngine(CanvasEngine):
         """
         options = options or RemoteOptions()
         config, tokenizer = read_config(folder), Tokenizer(folder)
-        client = _client(url, _key(options))
+        client = _client(url, _key(options), options)
         try:
             served = await _served(client)
             canvas_length = options.canvas_length or config.canvas_length
@@ -189,7 +191,7 @@ class RemoteEngine(CanvasEngine):
         await self._client.aclose()
 
 
-def _client(url: str, key: str | None) -> httpx.AsyncClient:
+def _client(url: str, key: str | None, options: RemoteOptions) -> httpx.AsyncClient:
     """A client that checks certificates; proxies are for servers that are not on this machine."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -203,6 +205,7 @@ def _client(url: str, key: str | None) -> httpx.AsyncClient:
         timeout=httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
         trust_env=not near,
+        transport=options.transport,
     )
 
 
