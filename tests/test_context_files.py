@@ -177,3 +177,12 @@ def test_the_server_starts_without_looking_at_the_disk() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""
+
+
+def test_what_comes_later_is_found_though_it_was_asked_for_before() -> None:
+    files = files_of("/w/a/one.py")
+    assert files.find("two.py", "/w/x.py") == []
+    files.add_folder("/w/b", ["two.py"])
+    assert files.find("two.py", "/w/x.py") == ["/w/b/two.py"]
+    files.add_folder("/w", ["two.py"])
+    assert files.find("two.py", "/w/x.py") == ["/w/two.py"]

@@ -13,6 +13,7 @@ from dg_lsp.syntax.grammars import LANGUAGES
 _SOURCES = LANGUAGES - {"html", "json"}
 MOST_FILES = 200_000
 """What is found behind them is left out: about 20 MB of paths."""
+MOST_ANSWERS = 4_096
 _COMMON = frozenset({"__init__.py", "index.js", "index.ts", "index.tsx", "mod.rs", "lib.rs"})
 """Names that say nothing without their folder's."""
 
@@ -24,6 +25,10 @@ class Files:
         self._names: dict[str, set[str]] = {}
         self._by_end: dict[str, list[str]] = {}
         """The folders that have a file of a name."""
+        self._by_base: dict[str, list[str]] = {}
+        """Folders by their own names."""
+        self._answers: dict[tuple[str, str], list[str]] = {}
+        """What was found since the last change, by candidate and folder of the asking file."""
         self.count = 0
 
     def __contains__(self, path: str) -> bool:
@@ -46,7 +51,11 @@ class Files:
 
     def add_folder(self, folder: str, names: Iterable[str]) -> None:
         """A folder and all names in it; what is no source file is left out."""
-        held = self._names.setdefault(folder, set())
+        if folder not in self._names:
+            self._names[folder] = set()
+            self._by_base.setdefault(posixpath.basename(folder), []).append(folder)
+        held = self._names[folder]
+        self._answers.clear()
         for name in names:
             if not self.is_full and name not in held and is_source(name):
                 name = sys.intern(name)
@@ -56,6 +65,7 @@ class Files:
 
     def remove(self, path: str) -> None:
         """A file is gone, or a folder with all that was in it."""
+        self._answers.clear()
         folder, name = posixpath.split(path)
         if name in self._names.get(folder, ()):
             self._names[folder].discard(name)
@@ -63,6 +73,7 @@ class Files:
         if path in self._names:
             gone = [f for f in self._names if f == path or f.startswith(path + "/")]
             for folder in gone:
+                self._by_base[posixpath.basename(folder)].remove(folder)
                 for name in self._names.pop(folder):
                     self._forget(folder, name)
 
@@ -75,11 +86,21 @@ class Files:
 
         Of several the one counts that shares the most folders with the file `near`.
         """
-        if candidate.endswith("/"):
-            ends = [f for f in self._names if f"{f}/".endswith(f"/{candidate}") and self._names[f]]
-            return self.in_folder(_nearest(ends, near)) if ends else []
         if candidate.startswith("/"):
             return [candidate] if candidate in self else []
+        key = candidate, posixpath.dirname(near)
+        if key not in self._answers:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = self._find(candidate, near)
+        return self._answers[key]
+
+    def _find(self, candidate: str, near: str) -> list[str]:
+        """As `find`, for the end of a path."""
+        if candidate.endswith("/"):
+            based = self._by_base.get(posixpath.basename(candidate[:-1]), ())
+            ends = [f for f in based if f"{f}/".endswith(f"/{candidate}") and self._names[f]]
+            return self.in_folder(_nearest(ends, near)) if ends else []
         folder, name = posixpath.split(candidate)
         named = self._by_end.get(_end_of(folder, name), ())
         found = [f"{f}/{name}" for f in named if f"{f}/".endswith(f"/{folder}/" if folder else "/")]

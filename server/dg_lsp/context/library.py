@@ -21,6 +21,7 @@ from dg_lsp.prompts.view import unix
 
 MOST_BYTES = 400_000
 """A longer file is hardly written by hand."""
+MOST_LINES = 20_000
 MOST_BOOKS = 512
 _AT_ONCE = 2
 """Files that are read and parsed at the same time."""
@@ -141,7 +142,8 @@ def _read(path: str, gate: Gate) -> Book:
 
 
 def _opened(document: Document, gate: Gate) -> Book:
-    shown = _shown(document.lines.text(), gate)
+    is_long = document.lines.count > MOST_LINES
+    shown = "" if is_long else _shown(document.lines.text(), gate)
     lines = tuple(shown.split("\n"))
     starts = range(0, len(lines), RUN_LINES // 2)[:_MOST_RUNS]
     runs = tuple((s, words_in("\n".join(lines[s : s + RUN_LINES]))) for s in starts)
