@@ -26,7 +26,7 @@ from dg_lsp.bench.holes import HOLES, read_holes
 from dg_lsp.bench.methods import causal_alone, known_length
 from dg_lsp.prompts import prompt_format_for
 
-from bench.gpu.solved import FILE, Solved
+from bench.gpu.solved import FILE, Reference, Solved, weights_of
 
 CPU = torch.device("cpu")
 
@@ -85,7 +85,8 @@ def main() -> None:
             frames = [frame for frame in solver.run(job, solver.clock()) if frame is not None]
             kept = [msgspec.structs.replace(frame, ms={}) for frame in frames]
             solved.append(Solved(kind, job, kept))
-    options.out.write_bytes(msgspec.json.encode(solved))
+    reference = Reference(weights_of(find_model(None)), solved)
+    options.out.write_bytes(msgspec.json.encode(reference))
 
 
 if __name__ == "__main__":

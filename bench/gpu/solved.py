@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,22 @@ class Solved(msgspec.Struct, frozen=True):
     frames: list[Frame]
 
 
-def read(path: Path = FILE) -> list[Solved]:
-    """All that a file holds."""
-    return msgspec.json.decode(path.read_bytes(), type=list[Solved])
+class Reference(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    weights: str
+    """See weights_of."""
+    solved: list[Solved]
+
+
+def weights_of(model: Path) -> str:
+    """Which weights a folder holds, by the digests of its files."""
+    return hashlib.sha256((model / "digests.json").read_bytes()).hexdigest()
+
+
+def read(model: Path, path: Path = FILE) -> list[Solved]:
+    """The jobs of a file; raises SystemExit when it was made with other weights."""
+    reference = msgspec.json.decode(path.read_bytes(), type=Reference)
+    if reference.weights != weights_of(model):
+        raise SystemExit(f"{path} is of other weights; run python -m bench.gpu.reference again.")
+    return reference.solved

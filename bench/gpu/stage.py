@@ -28,7 +28,7 @@ async def answers(dtype: str, backend: str | None) -> Lines:
     options = VllmOptions(
         dtype=dtype, max_model_len=2048, max_num_seqs=32, attention_backend=chosen
     )  # fmt: skip
-    for line in await compare(options, read()):
+    for line in await compare(options, read(MODEL)):
         yield line
 
 
