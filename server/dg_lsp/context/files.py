@@ -125,4 +125,7 @@ def _end_of(folder: str, name: str) -> str:
 
 
 def _nearest(paths: list[str], near: str) -> str:
-    return min(paths, key=lambda path: (-len(os.path.commonpath([path, near])), path))
+    def distance(path: str) -> tuple[int, int, str]:
+        return -len(os.path.commonpath([path, near])), path.count("/"), path
+
+    return min(paths, key=distance)
