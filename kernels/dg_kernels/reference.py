@@ -6,11 +6,13 @@ Everything is computed in float32 whatever the input, one whole tensor at a time
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+MaskRule = Literal["anchored", "symmetric"]
+"""How a sliding window bounds a two-sided sequence; see canvas_attention."""
 TILE = 4096
 """Tokens drawn from together; a constant of the draw, so a seed gives one token on any launch."""
 
@@ -143,3 +145,112 @@ def _product(word: Tensor, factor: int) -> tuple[Tensor, Tensor]:
     low, high = word * (factor & half), word * (factor >> 16)
     middle = (low >> 16) + (high & half)
     return ((middle & half) << 16) | (low & half), (high >> 16) + (middle >> 16)
+
+
+def canvas_attention(
+    query: Tensor,
+    key_pages: Tensor,
+    value_pages: Tensor,
+    block_table: Tensor,
+    query_starts: Tensor,
+    key_counts: Tensor,
+    causal: Tensor,
+    *,
+    scale: float = 1.0,
+    window: int | None = None,
+    rule: MaskRule = "anchored",
+) -> Tensor:
+    """See dg_kernels.canvas_attention.canvas_attention; rows behind the last sequence's are 0."""
+    heads, page_size = query.shape[1], key_pages.shape[1]
+    group = heads // key_pages.shape[2]
+    out = torch.zeros_like(query, dtype=torch.float32)
+    starts = [int(start) for start in query_starts]
+    for sequence, keys in enumerate(int(count) for count in key_counts):
+        begin, end = starts[sequence], starts[sequence + 1]
+        pages = block_table[sequence, : -(-keys // page_size)].long()
+        key, value = (
+            cached[pages].flatten(0, 1)[:keys].float().repeat_interleave(group, 1)
+            for cached in (key_pages, value_pages)
+        )
+        scores = torch.einsum("qhd,khd->hqk", query[begin:end].float(), key) * scale
+        seen = visible(
+            end - begin, keys, causal=bool(causal[sequence]), window=window, rule=rule
+        ).to(query.device)  # fmt: skip
+        weights = torch.softmax(scores.masked_fill(~seen, -math.inf), -1).nan_to_num(0.0)
+        out[begin:end] = torch.einsum("hqk,khd->qhd", weights, value)
+    return out
+
+
+def visible(
+    queries: int, keys: int, *, causal: bool, window: int | None, rule: MaskRule
+) -> Tensor:  # fmt: skip
+    """Which keys the newest `queries` of `keys` tokens see, bool [queries, keys]."""
+    past = keys - queries
+    query = torch.arange(past, keys)[:, None]
+    key = torch.arange(keys)[None, :]
+    seen = key <= query if causal else torch.ones(queries, keys, dtype=torch.bool)
+    if window is None:
+        return seen
+    if causal:
+        return seen & (key > query - window)
+    if rule == "anchored":
+        return seen & (key > past - window)
+    return (key - query).abs() < window
+
+
+def soft_embedding(top_logits: Tensor, top_ids: Tensor, table: Tensor, *, scale: float) -> Tensor:
+    """See dg_kernels.soft_embedding.soft_embedding; float32."""
+    weights = torch.softmax(top_logits.float(), -1).nan_to_num(0.0)
+    return torch.einsum("rk,rkh->rh", weights, table[top_ids].float()) * scale
+
+
+def full_soft_embedding(found: Tensor, table: Tensor, *, scale: float) -> Tensor:
+    """softmax(found) @ table * scale over the whole vocabulary, as the published model does it.
+
+    found: tempered logits [rows, vocab]; table [vocab, hidden]. The probabilities are rounded to
+    the table's dtype, in which the product is made and returned [rows, hidden].
+    """
+    return (torch.softmax(found.float(), -1).to(table.dtype) @ table) * scale
+
+
+class Truncation(NamedTuple):
+    """What conditioning on k tokens loses against the full sum, per row, float32 [rows]."""
+
+    dropped: Tensor
+    """Probability of the tokens left out, before renormalising."""
+    error: Tensor
+    """Euclidean distance to the full sum over the full sum's length."""
+
+
+def truncation(found: Tensor, table: Tensor, top_k: int) -> Truncation:
+    """Measure soft_embedding of `top_k` tokens; found [rows, vocab], table [vocab, hidden].
+
+    `found` is tempered. All in float32, so that only leaving tokens out counts.
+    """
+    top_logits, top_ids = found.float().topk(top_k, -1)
+    full = full_soft_embedding(found, table.float(), scale=1.0)
+    kept = soft_embedding(top_logits, top_ids, table, scale=1.0)
+    mass = torch.softmax(found.float(), -1).gather(-1, top_ids).sum(-1)
+    return Truncation(1.0 - mass, (kept - full).norm(dim=-1) / full.norm(dim=-1))
+
+
+def suffix_alignment(
+    logits: Tensor,
+    temperature: Tensor,
+    log_sum_exp: Tensor,
+    suffix: Tensor,
+    suffix_counts: Tensor,
+    *,
+    softcap: float = 0.0,
+) -> Tensor:
+    """See dg_kernels.suffix_alignment.suffix_alignment."""
+    canvases, canvas, _ = logits.shape
+    found = softcapped(logits, softcap) / temperature[..., None]
+    scores = torch.zeros(canvases, canvas, device=logits.device)
+    for which in range(canvases):
+        for offset in range(canvas):
+            for j in range(min(int(suffix_counts[which]), canvas - offset)):
+                x = found[which, offset + j, suffix[which, j]]
+                banned = x == -math.inf
+                scores[which, offset] += x if banned else x - log_sum_exp[which, offset + j]
+    return scores
