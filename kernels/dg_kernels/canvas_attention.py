@@ -1,0 +1,360 @@
+"""Attention of canvases and prompts over paged keys and values, with the keys split over the chip.
+
+One launch serves a mixed batch: each sequence is read causally or two-sidedly by its flag. The
+heads that share a key head are rows of one tile (grouped-query packing), so each key is loaded
+once for all of them. What a row sees is one interval of keys; tiles outside a tile's interval are
+neither loaded nor computed, and what is left of them is dealt to `splits` programs (Flash-Decoding,
+Dao et al. 2023), whose results a second launch joins. Softmax is online (FlashAttention, Dao et
+al. 2022). Reference: dg_kernels.reference.canvas_attention.
+"""
+
+# Triton is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+# A flag of the compiler and a value on the device cannot share one condition.
+# ruff: noqa: SIM102
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dg_kernels.reference import MaskRule
+
+HEAD_DIMS = (64, 128, 256, 512)
+MULTIPROCESSORS = 132
+"""Of an H100 or H200; splits are chosen to fill them once."""
+MAX_SPLITS = 32
+JOINED_ROWS = 8
+"""Rows that one program of the second launch joins."""
+LOG2_E = 1.4426950408889634
+
+
+class Tiling(NamedTuple):
+    """How the work is cut; no result depends on it but by rounding."""
+
+    block_m: int
+    """Rows of a tile: queries times the heads that share a key head; a power of two from 16."""
+    block_n: int
+    """Keys of a tile, a power of two from 16."""
+    splits: int = 1
+    """Programs that share the keys of one tile of rows."""
+    value_parts: int = 1
+    """Programs that share the columns of its output: each scores all keys by itself, and holds
+    fewer accumulators."""
+    warps: int = 4
+    stages: int = 2
+    partial_dtype: torch.dtype = torch.float32
+    """Of the splits' results, before they are joined."""
+
+
+@triton.jit
+def _interval(position, past, keys, causal, window, RULE: tl.constexpr):
+    """First key seen and the one behind the last, by query position; keys count from 0."""
+    high = tl.where(causal, position + 1, keys)
+    if RULE == "full":
+        low = tl.zeros_like(high)
+    elif RULE == "anchored":
+        low = tl.where(causal, position, past) - window + 1
+    else:
+        low = position - window + 1
+        high = tl.minimum(high, position + window)
+    return tl.maximum(low, 0), tl.minimum(high, keys)
+
+
+@triton.jit
+def _attend_kernel(
+    query,
+    key_pages,
+    value_pages,
+    block_table,
+    query_starts,
+    key_counts,
+    causal_flags,
+    out,
+    partial,
+    partial_weights,
+    query_token_stride,
+    query_head_stride,
+    key_page_stride,
+    key_slot_stride,
+    key_head_stride,
+    value_page_stride,
+    value_slot_stride,
+    value_head_stride,
+    table_stride,
+    out_token_stride,
+    out_head_stride,
+    tokens,
+    sequences,
+    scale,
+    window,
+    GROUP: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    VALUE_PARTS: tl.constexpr,
+    PAGE: tl.constexpr,
+    RULE: tl.constexpr,
+    SPLITS: tl.constexpr,
+    SEQUENCES_PADDED: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    BLOCK_Q: tl.constexpr = BLOCK_M // GROUP
+    VALUE_DIM: tl.constexpr = HEAD_DIM // VALUE_PARTS
+    block = tl.program_id(0)
+    key_head = tl.program_id(1) // VALUE_PARTS
+    value_part = tl.program_id(1) % VALUE_PARTS
+    split = tl.program_id(2)
+
+    # Sequence s begins at block start // BLOCK_Q + s, which leaves each of them enough blocks.
+    index = tl.arange(0, SEQUENCES_PADDED)
+    starts = tl.load(query_starts + index, mask=index < sequences, other=0)
+    begun = (starts // BLOCK_Q + index <= block) & (index < sequences)
+    sequence = tl.sum(begun.to(tl.int32), 0) - 1
+    start = tl.load(query_starts + sequence)
+    count = tl.load(query_starts + sequence + 1) - start
+    offset = (block - (start // BLOCK_Q + sequence)) * BLOCK_Q
+    if offset >= count:
+        return
+    keys = tl.load(key_counts + sequence)
+    causal = tl.load(causal_flags + sequence) != 0
+    past = keys - count
+
+    row = tl.arange(0, BLOCK_M)
+    at = offset + row // GROUP
+    row_inside = at < count
+    token = (start + at).to(tl.int64)
+    head = key_head * GROUP + row % GROUP
+    low, high = _interval(past + at, past, keys, causal, window, RULE)
+    last = tl.minimum(offset + BLOCK_Q, count) - 1
+    tile_low, _ = _interval(past + offset, past, keys, causal, window, RULE)
+    _, tile_high = _interval(past + last, past, keys, causal, window, RULE)
+    first_tile = tile_low // BLOCK_N
+    tiles = tl.maximum(tl.cdiv(tile_high, BLOCK_N) - first_tile, 0)
+    share = tl.cdiv(tiles, SPLITS)
+    begin = first_tile + split * share
+    end = tl.minimum(begin + share, first_tile + tiles)
+
+    weight_at = (split * tokens + token) * (KEY_HEADS * GROUP) + head
+    if SPLITS > 1:
+        if begin >= end:
+            nothing = tl.full([BLOCK_M], float("-inf"), tl.float32)
+            tl.store(partial_weights + weight_at, nothing, mask=row_inside)
+            return
+
+    column = tl.arange(0, HEAD_DIM)
+    value_column = value_part * VALUE_DIM + tl.arange(0, VALUE_DIM)
+    q = tl.load(
+        query + (token * query_token_stride + head * query_head_stride)[:, None] + column[None, :],
+        mask=row_inside[:, None],
+        other=0.0,
+    )
+    greatest = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
+    for tile in range(begin, end):
+        key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
+        key_inside = key < keys
+        page = tl.load(
+            block_table + sequence.to(tl.int64) * table_stride + key // PAGE,
+            mask=key_inside,
+            other=0,
+        ).to(tl.int64)
+        slot = key % PAGE
+        key_at = page * key_page_stride + slot * key_slot_stride + key_head * key_head_stride
+        k = tl.load(
+            key_pages + key_at[:, None] + column[None, :], mask=key_inside[:, None], other=0.0
+        )
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        seen = (key[None, :] >= low[:, None]) & (key[None, :] < high[:, None])
+        scores = tl.where(seen, scores, float("-inf"))
+        higher = tl.maximum(greatest, tl.max(scores, 1))
+        # Where a row has seen nothing yet, -inf - -inf would be NaN.
+        shift = tl.where(higher == float("-inf"), 0.0, higher)
+        weights = tl.exp2(scores - shift[:, None])
+        kept = tl.exp2(greatest - shift)
+        total = total * kept + tl.sum(weights, 1)
+        value_at = (
+            page * value_page_stride + slot * value_slot_stride + key_head * value_head_stride
+        )
+        v = tl.load(
+            value_pages + value_at[:, None] + value_column[None, :],
+            mask=key_inside[:, None],
+            other=0.0,
+        )
+        mixed = tl.dot(
+            weights.to(v.dtype), v, mixed * kept[:, None], input_precision=PRECISION
+        )  # fmt: skip
+        greatest = higher
+
+    mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
+    if SPLITS == 1:
+        out_at = (token * out_token_stride + head * out_head_stride)[:, None]
+        tl.store(
+            out + out_at + value_column[None, :],
+            mixed.to(out.dtype.element_ty),
+            mask=row_inside[:, None],
+        )
+    else:
+        tl.store(
+            partial + weight_at[:, None] * HEAD_DIM + value_column[None, :],
+            mixed.to(partial.dtype.element_ty),
+            mask=row_inside[:, None],
+        )
+        weight = tl.where(total > 0, greatest + tl.log2(total), float("-inf"))
+        tl.store(partial_weights + weight_at, weight, mask=row_inside)
+
+
+@triton.jit
+def _join_kernel(
+    partial,
+    partial_weights,
+    query_starts,
+    out,
+    out_token_stride,
+    out_head_stride,
+    rows,
+    sequences,
+    HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    SPLITS: tl.constexpr,
+    SPLITS_PADDED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < tl.load(query_starts + sequences) * HEADS
+    all_splits = tl.arange(0, SPLITS_PADDED)[None, :]
+    log_weights = tl.load(
+        partial_weights + all_splits * rows + row[:, None],
+        mask=inside[:, None] & (all_splits < SPLITS),
+        other=float("-inf"),
+    )
+    greatest = tl.max(log_weights, 1)
+    shift = tl.where(greatest == float("-inf"), 0.0, greatest)
+    column = tl.arange(0, HEAD_DIM)[None, :]
+    total = tl.zeros([BLOCK], tl.float32)
+    mixed = tl.zeros([BLOCK, HEAD_DIM], tl.float32)
+    for split in tl.static_range(SPLITS):
+        at = split * rows + row
+        weight = tl.exp2(tl.load(partial_weights + at, mask=inside, other=float("-inf")) - shift)
+        # A split without keys left its part unwritten.
+        part = tl.load(partial + at[:, None] * HEAD_DIM + column, mask=weight[:, None] > 0, other=0)
+        total += weight
+        mixed += part.to(tl.float32) * weight[:, None]
+    mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
+    out_at = (row // HEADS) * out_token_stride + (row % HEADS) * out_head_stride
+    tl.store(
+        out + out_at[:, None] + column, mixed.to(out.dtype.element_ty), mask=inside[:, None]
+    )  # fmt: skip
+
+
+def choose_tiling(tokens: int, sequences: int, heads: int, key_heads: int, head_dim: int) -> Tiling:
+    """A tiling from what the host knows: enough programs to fill the chip once.
+
+    The shapes of tiles are reasoned from registers and shared memory, see kernels/README.md.
+    """
+    group = heads // key_heads
+    rows = -(-tokens // sequences) * group
+    block_m = 16
+    while block_m < min(rows, 64 if head_dim == 512 else 128):
+        block_m *= 2
+    block_m = max(block_m, triton.next_power_of_2(group))
+    blocks = sequences * -(-rows // block_m)
+    splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads)))
+    block_n = {64: 128, 128: 128, 256: 64, 512: 32}[head_dim]
+    wide = block_m >= 128 or head_dim == 512
+    return Tiling(block_m, block_n, splits, warps=8 if wide else 4)
+
+
+def canvas_attention(
+    query: Tensor,
+    key_pages: Tensor,
+    value_pages: Tensor,
+    block_table: Tensor,
+    query_starts: Tensor,
+    key_counts: Tensor,
+    causal: Tensor,
+    *,
+    scale: float = 1.0,
+    window: int | None = None,
+    rule: MaskRule = "anchored",
+    tiling: Tiling | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Attention of every sequence's newest tokens over all of its tokens.
+
+    Args:
+        query: float32, float16 or bfloat16 [tokens, heads, head_dim], the sequences' newest tokens
+            one after another; their keys and values are in the pages already.
+        key_pages, value_pages: [pages, page_size, key_heads, head_dim], as vLLM lays them out
+            (any strides but the last, which is 1).
+        block_table: pages of each sequence in order, int32 [sequences, most_pages].
+        query_starts: where each sequence's queries begin and the last ones end, int32
+            [sequences + 1]; a sequence may have none.
+        key_counts: tokens of each sequence, the newest included, int32 [sequences].
+        causal: bool or int32 [sequences]; a sequence that is not causal sees two-sidedly.
+        scale: factor of the scores.
+        window: of a sliding layer; None sees everything.
+        rule: how the window bounds two-sided sequences. `anchored`: the last window - 1 tokens
+            before the queries and all queries; `symmetric`: |query - key| < window. Causal ones see
+            the last `window` tokens, their own included, by either.
+        tiling: see Tiling; by default choose_tiling's.
+        out: written where given, like `query`.
+
+    Returns:
+        [tokens, heads, head_dim]; 0 where a row sees no key. Rows behind the last sequence's are
+        left as they are.
+
+    Raises ValueError for shapes that do not fit. Nothing is read back to the host, and no shape
+    depends on what the device holds, so a CUDA graph can hold it.
+    """
+    tokens, heads, head_dim = query.shape
+    page_size, key_heads = key_pages.shape[1:3]
+    sequences = len(key_counts)
+    if head_dim not in HEAD_DIMS or key_pages.shape[3] != head_dim:
+        raise ValueError(f"A head of {head_dim} is not one of {HEAD_DIMS}.")
+    if heads % key_heads or (heads // key_heads) & (heads // key_heads - 1):
+        raise ValueError(f"{heads} heads over {key_heads} are no groups of 1, 2, 4, 8 or 16.")
+    if any(t.stride(-1) != 1 for t in (query, key_pages, value_pages)):
+        raise ValueError("Queries, keys and values must be contiguous along the head.")
+    if window is not None and window < 1:
+        raise ValueError(f"A window of {window} sees nothing; give 1 or more, or None.")
+    group = heads // key_heads
+    if out is None:
+        out = torch.empty_like(query)
+    if tokens == 0 or sequences == 0:
+        return out
+    if tiling is None:
+        tiling = choose_tiling(tokens, sequences, heads, key_heads, head_dim)
+    splits = tiling.splits
+    if splits > 1:
+        shape = (splits, tokens, heads)
+        partial = torch.empty((*shape, head_dim), dtype=tiling.partial_dtype, device=query.device)
+        partial_weights = torch.empty(shape, dtype=torch.float32, device=query.device)
+    else:
+        partial = partial_weights = None
+    blocks = tokens // (tiling.block_m // group) + sequences
+    _attend_kernel[(blocks, key_heads * tiling.value_parts, splits)](
+        query, key_pages, value_pages, block_table, query_starts, key_counts, causal, out,
+        partial, partial_weights, *query.stride()[:2], *key_pages.stride()[:3],
+        *value_pages.stride()[:3], block_table.stride(0), *out.stride()[:2], tokens, sequences,
+        scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
+        HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size,
+        RULE="full" if window is None else rule, SPLITS=splits,
+        SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
+        BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
+        num_warps=tiling.warps, num_stages=tiling.stages,
+    )  # fmt: skip
+    if splits > 1:
+        rows = tokens * heads
+        _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
+            partial, partial_weights, query_starts, out, *out.stride()[:2], rows, sequences,
+            HEADS=heads, HEAD_DIM=head_dim, SPLITS=splits,
+            SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, num_warps=4,
+        )  # fmt: skip
+    return out
