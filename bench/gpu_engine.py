@@ -6,8 +6,8 @@
 
 Each stage is a process of its own, so that nothing of one is left for the next. Nothing needs to
 be installed beside vLLM: the packages of this checkout and the plugin's entry point are put on the
-path. Prints lines for a table; `--out` writes them too. `--rehearse` runs the stages `ours` and
-`upstream` on dg-tiny with short prompts, to try the script where there is no GPU.
+path. Prints lines for a table; `--out` writes them too. `--rehearse` tries the script on a CPU:
+`ours` and `upstream` then run dg-tiny with short prompts.
 """
 
 from __future__ import annotations

@@ -21,12 +21,13 @@ MAX_TOKENS = 8192
 Lines = AsyncIterator[str]
 
 
-async def answers(dtype: str, backend: str | None) -> Lines:
+async def answers(dtype: str, backend: str | None, rehearse: bool) -> Lines:
     """See bench.gpu.answers."""
     # FlashAttention has no float32.
-    chosen = "TRITON_ATTN" if dtype == "float32" else backend
+    chosen = "TRITON_ATTN" if dtype == "float32" and not rehearse else backend
     options = VllmOptions(
-        dtype=dtype, max_model_len=2048, max_num_seqs=32, attention_backend=chosen
+        dtype=dtype, max_model_len=2048, max_num_seqs=32, attention_backend=chosen,
+        enforce_eager=rehearse,
     )  # fmt: skip
     for line in await compare(options, read(MODEL)):
         yield line
@@ -126,7 +127,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.stage.startswith("answers-"):
         dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
-        lines = answers(dtype, options.backend)
+        lines = answers(dtype, options.backend, options.rehearse)
     else:
         chosen = subject(options.work, options.backend, options.layers, options.rehearse)
         lines = ours(chosen) if options.stage == "ours" else upstream(chosen)

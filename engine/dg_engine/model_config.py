@@ -163,11 +163,13 @@ def _ids(value: Any) -> tuple[int, ...]:
     return tuple(cast(list[int], value)) if isinstance(value, list) else (int(value),)
 
 
-def _quantization(config: Json, path: Path) -> str | None:
+def _quantization(config: Json, path: Path, any_weights: bool) -> str | None:
     block: Json | None = config.get("quantization_config")
     if not block:
         return None
     method, form = block.get("quant_method"), str(block.get("format"))
+    if any_weights:
+        return form
     if method != "compressed-tensors" or form not in ("float-quantized", "int-quantized"):
         raise EngineError(
             f"{path} asks for {method} weights in the format {form}, which this engine does not "
@@ -176,9 +178,10 @@ def _quantization(config: Json, path: Path) -> str | None:
     return form
 
 
-def read_config(folder: Path) -> ModelConfig:
+def read_config(folder: Path, *, any_weights: bool = False) -> ModelConfig:
     """Read config.json and generation_config.json of a checkpoint folder.
 
+    `any_weights` takes every quantisation, for engines that leave the weights to vLLM.
     Raises EngineError with one sentence when the folder is not a DiffusionGemma checkpoint.
     """
     if not folder.is_dir():
@@ -229,7 +232,7 @@ def read_config(folder: Path) -> ModelConfig:
             max_positions=int(text.get("max_position_embeddings", 131_072)),
             eos=_ids(generation_eos) or _ids(text.get("eos_token_id")),
             generation=generation,
-            quantization=_quantization(config, path),
+            quantization=_quantization(config, path, any_weights),
             compact=compact,
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -152,7 +152,7 @@ class RemoteEngine(CanvasEngine):
         without the plugin.
         """
         options = options or RemoteOptions()
-        config, tokenizer = read_config(folder), Tokenizer(folder)
+        config, tokenizer = read_config(folder, any_weights=True), Tokenizer(folder)
         client = _client(url, _key(options), options)
         try:
             served = await _served(client)

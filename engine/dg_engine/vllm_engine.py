@@ -125,7 +125,7 @@ class VllmEngine(CanvasEngine):
         refused = refusal(installed_version())
         if refused:
             raise EngineError(refused)
-        config = read_config(folder)
+        config = read_config(folder, any_weights=True)
         tokenizer = Tokenizer(folder) if (folder / "tokenizer.json").exists() else None
         llm = await asyncio.to_thread(_load, folder, config, options)
         canvas_length = options.canvas_length or config.canvas_length
