@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, Protocol
 
-from dg_engine.engine import EngineError
 from dg_engine.vllm_plugin.drafts import Draft
 from dg_engine.vllm_plugin.request import CanvasRequest, score_request
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
@@ -61,9 +60,8 @@ async def score(
         drafts = host.backend.run(
             tokens[:begin], score_request(ids), name=host.name(), priority=priority
         )
-        async for draft in drafts:
-            return draft
-        raise EngineError("The engine ended a request without an answer; start it again.")
+        (draft,) = [draft async for draft in drafts]
+        return draft
 
     found = await asyncio.gather(*(piece(begin) for begin in begins))
     scores = [value for draft in found for value in draft.scores[:-1]]

@@ -105,12 +105,13 @@ class RemoteBackend:
                 ) as answer:
                     if answer.status_code not in BUSY:
                         await _check(answer)
+                        ended = False
                         async for draft in _drafts(answer):
-                            begun = True
+                            begun, ended = True, draft.code.final
                             yield draft
-                            if draft.code.final:
-                                return
-                        raise EngineError(f"{self._where} ended a job without an answer.")
+                        if not ended:
+                            raise EngineError(f"{self._where} ended a job without an answer.")
+                        return
                     reason = f"HTTP {answer.status_code}"
             except httpx.TransportError as error:
                 reason = f"{type(error).__name__}: {error}".rstrip(": ")

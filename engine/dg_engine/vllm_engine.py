@@ -87,20 +87,22 @@ class VllmBackend:
         outputs = self._llm.generate(
             TokensPrompt(prompt_token_ids=prompt), params, name, priority=priority
         )
+        ended = False
         try:
+            # Read to its end: leaving vLLM's iterator early would send it an abort.
             async with contextlib.aclosing(outputs):
                 async for output in outputs:
                     for draft in unpack_drafts(list(output.outputs[0].token_ids)):
                         if draft.code is Code.REFUSED:
                             raise EngineError("vLLM's plugin refused the request as malformed.")
+                        ended = draft.code.final
                         yield draft
-                        if draft.code.final:
-                            return
         except EngineError:
             raise
         except Exception as error:  # vLLM's errors have no common base
             raise EngineError(f"vLLM failed ({type(error).__name__}: {error}).") from error
-        raise EngineError(ENDED_EARLY)
+        if not ended:
+            raise EngineError(ENDED_EARLY)
 
 
 class VllmEngine(CanvasEngine):

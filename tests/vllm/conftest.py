@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ SETTINGS = {
     "OMP_NUM_THREADS": "2",
 }
 """vLLM's processes inherit them."""
-os.environ.update(SETTINGS)
+if find_spec("vllm") is not None:
+    os.environ.update(SETTINGS)
 
 
 class Kept:

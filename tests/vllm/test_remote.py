@@ -18,7 +18,7 @@ from dg_engine.remote_engine import RemoteEngine, RemoteOptions
 from tests.engine_contract import EngineContract, frames_of
 from tests.engine_fixtures import job
 
-STARTING_SECONDS = 240.0
+STARTING_SECONDS = 600.0
 KEY = "open sesame"
 
 
