@@ -16,7 +16,7 @@ from dg_lsp.scope import opens_block
 from dg_lsp.suggestion import Place, suggestion_of
 from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
 from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, window_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 GOLDEN = Path(__file__).parent / "golden" / "suggestion"
@@ -138,6 +138,7 @@ def test_the_inside_of_a_huge_line_has_no_window() -> None:
     assert window_of(at_cursor("x = [" + "12, " * 5_000 + "‸", "python")) is None
 
 
+@settings(deadline=None)
 @given(
     st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=60),
     st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=20),
