@@ -9,7 +9,7 @@ al. 2022). Reference: dg_kernels.reference.canvas_attention.
 """
 
 # Triton is not part of the environment that types are checked in.
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
 # A flag of the compiler and a value on the device cannot share one condition.
 # ruff: noqa: SIM102
 
@@ -90,6 +90,7 @@ def _attend_kernel(
     out_head_stride,
     tokens,
     sequences,
+    splits,
     scale,
     window,
     GROUP: tl.constexpr,
@@ -97,8 +98,9 @@ def _attend_kernel(
     HEAD_DIM: tl.constexpr,
     VALUE_PARTS: tl.constexpr,
     PAGE: tl.constexpr,
+    FAR: tl.constexpr,
     RULE: tl.constexpr,
-    SPLITS: tl.constexpr,
+    JOINED: tl.constexpr,
     SEQUENCES_PADDED: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -136,12 +138,12 @@ def _attend_kernel(
     _, tile_high = _interval(past + last, past, keys, causal, window, RULE)
     first_tile = tile_low // BLOCK_N
     tiles = tl.maximum(tl.cdiv(tile_high, BLOCK_N) - first_tile, 0)
-    share = tl.cdiv(tiles, SPLITS)
+    share = tl.cdiv(tiles, splits)
     begin = first_tile + split * share
     end = tl.minimum(begin + share, first_tile + tiles)
 
     weight_at = (split * tokens + token) * (KEY_HEADS * GROUP) + head
-    if SPLITS > 1:
+    if JOINED:
         if begin >= end:
             nothing = tl.full([BLOCK_M], float("-inf"), tl.float32)
             tl.store(partial_weights + weight_at, nothing, mask=row_inside)
@@ -164,7 +166,9 @@ def _attend_kernel(
             block_table + sequence.to(tl.int64) * table_stride + key // PAGE,
             mask=key_inside,
             other=0,
-        ).to(tl.int64)
+        )
+        if FAR:
+            page = page.to(tl.int64)
         slot = key % PAGE
         key_at = page * key_page_stride + slot * key_slot_stride + key_head * key_head_stride
         k = tl.load(
@@ -193,14 +197,7 @@ def _attend_kernel(
         greatest = higher
 
     mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
-    if SPLITS == 1:
-        out_at = (token * out_token_stride + head * out_head_stride)[:, None]
-        tl.store(
-            out + out_at + value_column[None, :],
-            mixed.to(out.dtype.element_ty),
-            mask=row_inside[:, None],
-        )
-    else:
+    if JOINED:
         tl.store(
             partial + weight_at[:, None] * HEAD_DIM + value_column[None, :],
             mixed.to(partial.dtype.element_ty),
@@ -208,6 +205,13 @@ def _attend_kernel(
         )
         weight = tl.where(total > 0, greatest + tl.log2(total), float("-inf"))
         tl.store(partial_weights + weight_at, weight, mask=row_inside)
+    else:
+        out_at = (token * out_token_stride + head * out_head_stride)[:, None]
+        tl.store(
+            out + out_at + value_column[None, :],
+            mixed.to(out.dtype.element_ty),
+            mask=row_inside[:, None],
+        )
 
 
 @triton.jit
@@ -260,15 +264,13 @@ def choose_tiling(tokens: int, sequences: int, heads: int, key_heads: int, head_
     """
     group = heads // key_heads
     rows = -(-tokens // sequences) * group
-    block_m = 16
-    while block_m < min(rows, 64 if head_dim == 512 else 128):
-        block_m *= 2
-    block_m = max(block_m, triton.next_power_of_2(group))
+    block_m = max(16, triton.next_power_of_2(min(rows, 128)), triton.next_power_of_2(group))
+    value_parts = 2 if head_dim == 512 and block_m == 128 else 1
     blocks = sequences * -(-rows // block_m)
-    splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads)))
+    splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
     block_n = {64: 128, 128: 128, 256: 64, 512: 32}[head_dim]
-    wide = block_m >= 128 or head_dim == 512
-    return Tiling(block_m, block_n, splits, warps=8 if wide else 4)
+    wide = block_m == 128 or head_dim == 512
+    return Tiling(block_m, block_n, splits, value_parts, warps=8 if wide else 4)
 
 
 def canvas_attention(
@@ -338,14 +340,16 @@ def canvas_attention(
         partial_weights = torch.empty(shape, dtype=torch.float32, device=query.device)
     else:
         partial = partial_weights = None
+    # Offsets of 32 bits leave more registers to the accumulators.
+    far = any(pages.shape[0] * pages.stride(0) >= 2**31 for pages in (key_pages, value_pages))
     blocks = tokens // (tiling.block_m // group) + sequences
     _attend_kernel[(blocks, key_heads * tiling.value_parts, splits)](
         query, key_pages, value_pages, block_table, query_starts, key_counts, causal, out,
         partial, partial_weights, *query.stride()[:2], *key_pages.stride()[:3],
         *value_pages.stride()[:3], block_table.stride(0), *out.stride()[:2], tokens, sequences,
-        scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
-        HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size,
-        RULE="full" if window is None else rule, SPLITS=splits,
+        splits, scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
+        HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size, FAR=far,
+        RULE="full" if window is None else rule, JOINED=splits > 1,
         SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
         BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=tiling.warps, num_stages=tiling.stages,

@@ -86,11 +86,17 @@ def row_stats(
     )
     if active is None:
         return stats
+
+    def kept(part: Tensor) -> Tensor:
+        return part.masked_fill(~active.view(-1, *[1] * (part.dim() - 1)), 0)
+
     return RowStats(
-        *(
-            None if part is None else part.masked_fill(~active.view(-1, *[1] * (part.dim() - 1)), 0)
-            for part in stats
-        )
+        kept(stats.argmax),
+        kept(stats.log_sum_exp),
+        kept(stats.entropy),
+        None if stats.sample is None else kept(stats.sample),
+        kept(stats.top_logits),
+        kept(stats.top_ids),
     )
 
 
@@ -127,10 +133,9 @@ def gumbel(seeds: Tensor, counters: Tensor) -> Tensor:
 def philox(seeds: Tensor, counters: Tensor) -> Tensor:
     """First word of Philox 4x32-10 (Salmon et al. 2011), int64 in [0, 2**32)."""
     word = 2**32 - 1
-    seeds, counters = torch.broadcast_tensors(seeds, counters)
     key_low, key_high = seeds & word, (seeds >> 32) & word
-    zero = torch.zeros_like(counters)
-    state = (counters & word, zero, zero, zero)
+    zero = torch.zeros_like(seeds + counters)
+    state = (zero + (counters & word), zero, zero, zero)
     for _ in range(10):
         low_b, high_b = _product(state[2], 0xCD9E8D57)
         low_a, high_a = _product(state[0], 0xD2511F53)
@@ -231,7 +236,12 @@ def truncation(found: Tensor, table: Tensor, top_k: int) -> Truncation:
     full = full_soft_embedding(found, table.float(), scale=1.0)
     kept = soft_embedding(top_logits, top_ids, table, scale=1.0)
     mass = torch.softmax(found.float(), -1).gather(-1, top_ids).sum(-1)
-    return Truncation(1.0 - mass, (kept - full).norm(dim=-1) / full.norm(dim=-1))
+    return Truncation(1.0 - mass, _lengths(kept - full) / _lengths(full))
+
+
+def _lengths(vectors: Tensor) -> Tensor:
+    """Euclidean, [rows, hidden] -> [rows]."""
+    return vectors.square().sum(-1).sqrt()
 
 
 def suffix_alignment(

@@ -9,7 +9,7 @@ a sure row's entropy keeps its digits; the draw: dg_kernels.reference.draw.
 """
 
 # Triton is not part of the environment that types are checked in.
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
 # A flag of the compiler and a value on the device cannot share one condition.
 # ruff: noqa: SIM102
 

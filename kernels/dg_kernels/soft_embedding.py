@@ -7,7 +7,7 @@ that costs on given logits.
 """
 
 # Triton is not part of the environment that types are checked in.
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
 
 from __future__ import annotations
 

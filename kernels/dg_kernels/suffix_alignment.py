@@ -5,7 +5,7 @@ Only one logit per pair of position and suffix token is read, so one program an 
 """
 
 # Triton is not part of the environment that types are checked in.
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
 
 from __future__ import annotations
 

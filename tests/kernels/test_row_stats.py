@@ -102,7 +102,8 @@ def test_infinite_logits_and_rows_without_a_token(device: torch.device) -> None:
     expect_same(logits, top_k=4)
     expect_same(logits, top_k=4, softcap=30.0)
     stats = row_stats(
-        logits, torch.ones(3, device=device), top_k=2, seeds=torch.arange(3), tile=TILE
+        logits, torch.ones(3, device=device), top_k=2, tile=TILE,
+        seeds=torch.arange(3, device=device),
     )  # fmt: skip
     assert stats.sample is not None
     assert (stats.argmax[0], stats.sample[0], stats.entropy[0]) == (515, 515, 0.0)
