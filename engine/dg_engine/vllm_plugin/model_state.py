@@ -49,7 +49,7 @@ class CanvasModelState(DiffusionGemmaModelState):
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
         """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""
         sets = vocabulary_sets(self.model_config.model, self.gen_config)
-        return _Sampler(self, sampler.req_states, sets), None
+        return _Sampler(self, sampler.req_states, canvas_sampler(self, sets)), None
 
     def add_request(self, req_index: int, new_req_data: Any) -> None:
         """Write all of a slot's state; a request that was preempted begins its canvas anew."""
@@ -68,6 +68,10 @@ class CanvasModelState(DiffusionGemmaModelState):
         slot = self._slots.pop(req_id, None)
         if slot is not None:
             self.states.remove(slot)
+
+    def knows(self, req_id: str) -> bool:
+        """Whether a request is one of ours, and not a stand-in by which vLLM measures memory."""
+        return req_id in self._slots
 
     def prepare_inputs(self, input_batch: Any, req_states: Any) -> dict[str, Any]:
         """Embeddings of all tokens; on rows that denoise, mixed with the last step's soft ones.
@@ -108,10 +112,10 @@ class _Sampler:
     penalties_state = SimpleNamespace(output_bin_counts=None)
     """The runner's counts of output tokens; canvases have no penalties."""
 
-    def __init__(self, state: CanvasModelState, req_states: Any, sets: VocabularySets) -> None:
+    def __init__(self, state: CanvasModelState, req_states: Any, sampler: CanvasSampler) -> None:
         self._state = state
         self._req_states = req_states
-        self._sampler = canvas_sampler(state, sets)
+        self._sampler = sampler
 
     def add_request(self, req_idx: int, *_: Any) -> None:
         """Nothing: CanvasModelState.add_request has all (0.26 passes the prompt length too)."""
@@ -124,9 +128,13 @@ class _Sampler:
     ) -> SamplerOutput:
         states, count = self._state.states, input_batch.num_reqs
         slots = input_batch.idx_mapping[:count].long()
-        if input_batch.num_draft_tokens == 0 and logits.shape[0]:
+        if not self._state.knows(input_batch.req_ids[0]):
             return self._rehearse(logits, slots)
         scheduled = input_batch.cu_num_logits[: count + 1].diff().long()
+        offsets = input_batch.cu_num_logits_np[:count].tolist()
+        if input_batch.num_draft_tokens == 0:
+            # 0.26 computes logits for the last row of each prompt, which a canvas has no use for.
+            logits, scheduled = logits[:0], torch.zeros_like(scheduled)
         prompt_read = input_batch.seq_lens[:count] >= self._req_states.prefill_len.gpu[slots]
         waiting = states.whole[slots, Whole.PHASE] == Phase.PREFILL
         members = input_batch.idx_mapping_np[:count].tolist()
@@ -145,7 +153,6 @@ class _Sampler:
         )
         self._req_states.draft_tokens[slots, : states.canvas_length] = outcome.next_ids
         whole = (outcome.row_ids, outcome.row_steps, outcome.row_codes, outcome.row_settled)
-        offsets = input_batch.cu_num_logits_np[:count].tolist()
         found = LogprobsTensors(
             torch.stack(whole, 1).int(),
             torch.stack((outcome.row_entropy, outcome.row_scores), 1),
