@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,3 +87,17 @@ def test_scalars_that_differ_are_refused():
     assert list(same_scalars([decoder, same])) == [decoder, same]
     with pytest.raises(ValueError, match="Layer 3 has different scalars"):
         list(same_scalars([decoder, other]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "may"),
+    [
+        ({"num_output_placeholders": 0}, True),
+        ({"num_output_placeholders": 16}, False),
+        ({"num_output_placeholders": 16, "num_stale_output_tokens": 0}, True),
+    ],
+)
+def test_a_request_under_way_keeps_its_place_where_stale_output_is_not_counted(
+    fields: dict[str, int], may: bool
+):
+    assert compat.can_preempt(SimpleNamespace(**fields)) is may

@@ -37,3 +37,12 @@ def installed_version() -> str | None:
 def running_limit(scheduler: Any) -> int:
     """Requests that a scheduler runs at once; apart from the batch's own limit since 0.30."""
     return getattr(scheduler, "max_num_active_reqs", scheduler.max_num_running_reqs)
+
+
+def can_preempt(request: Any) -> bool:
+    """Whether a running request may lose its place now.
+
+    Releases that do not count stale output take that of a step under way for one of the resumed
+    request.
+    """
+    return request.num_output_placeholders == 0 or hasattr(request, "num_stale_output_tokens")

@@ -18,7 +18,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
 from vllm.v1.request import RequestStatus
 
-from dg_engine.vllm_plugin.compat import running_limit
+from dg_engine.vllm_plugin.compat import can_preempt, running_limit
 from dg_engine.vllm_plugin.drafts import Code, Draft, pack_draft
 from dg_engine.vllm_plugin.request import CanvasRequest, Kind, read_request
 
@@ -109,7 +109,8 @@ class CanvasScheduler(Scheduler):
             return
         head = self.waiting.peek_request()
         least = max(self.running, key=lambda request: (request.priority, request.arrival_time))
-        if head.status == RequestStatus.WAITING and head.priority < least.priority:
+        urgent = head.status == RequestStatus.WAITING and head.priority < least.priority
+        if urgent and can_preempt(least):
             self.running.remove(least)
             self._preempt_request(least, time.monotonic())
 
