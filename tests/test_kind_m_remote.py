@@ -76,12 +76,12 @@ async def test_m_a_port_is_for_this_machine_and_for_one_client(tmp_path: Path) -
         while not refused:  # until the server has taken its client
             try:
                 _, other = await asyncio.open_connection(host, int(port))
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, ConnectionResetError):
                 refused += 1
             else:
                 other.close()
         writer.close()
-        await asyncio.wait_for(process.wait(), 5)
+        await asyncio.wait_for(process.wait(), 30)
     finally:
         if process.returncode is None:
             process.kill()
