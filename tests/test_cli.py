@@ -17,6 +17,7 @@ from dg_lsp.cli.main import app
 from dg_lsp.cli.place import Position, line_spans, offset_of, parse_lines, parse_position
 from dg_lsp.cli.watch import SURE, draw, shade, watching
 from dg_lsp.completion import Completion, Draft, Edit, Piece, Source
+from dg_lsp.prompts.settings import InfillSettings
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -32,6 +33,7 @@ class FakeCompleter:
     """Answers as told, and remembers what it was asked."""
 
     def __init__(self) -> None:
+        self.settings = InfillSettings()
         self.answer = ANSWER
         self.edited = Edit("    return r", DoneKind.CONVERGED, 2, 3, {"total": 9.0})
         self.drafts: list[Draft] = []
@@ -213,6 +215,7 @@ def test_watch_in_a_pipe_prints_every_draft_and_then_the_answer(
     exit_code, out, _ = run("complete", f"{code}{PLACE}", "--watch")
     assert exit_code == 0
     assert out.index("step 2") < out.index("step 3") < out.index("«math.pi * r»")
+    assert fake.settings.line.causal_sure is None  # or there might be no draft to draw
 
 
 def test_in_a_terminal_the_last_draft_stays_and_nothing_escapes() -> None:

@@ -104,6 +104,7 @@ async def _ask(
         if ask.watch:
             from dg_lsp.cli.watch import watching
 
+            opened.completer.settings = opened.completer.settings.always_denoised()
             on_draft = await stack.enter_async_context(
                 watching(show.console(), source.text, offset)
             )

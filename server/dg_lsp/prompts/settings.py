@@ -71,6 +71,14 @@ class InfillSettings(msgspec.Struct, frozen=True):
     seed: int | None = 0
     """Noise seed: the same text gives the same answer. None draws anew each time."""
 
+    def always_denoised(self) -> InfillSettings:
+        """These settings without the short way of a sure causal line: there is a canvas to see."""
+        return msgspec.structs.replace(
+            self,
+            line=msgspec.structs.replace(self.line, causal_sure=None),
+            block=msgspec.structs.replace(self.block, causal_sure=None),
+        )
+
     def within(self, canvas_length: int) -> InfillSettings:
         """These settings on a model whose canvas has at most `canvas_length` positions."""
         return msgspec.structs.replace(
