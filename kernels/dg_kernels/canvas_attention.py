@@ -46,7 +46,7 @@ class Tiling(NamedTuple):
     """Programs that share the columns of its output: each scores all keys by itself, and holds
     fewer accumulators."""
     warps: int = 4
-    stages: int = 2
+    stages: int = 4
     partial_dtype: torch.dtype = torch.float32
     """Of the splits' results, before they are joined."""
 
@@ -80,10 +80,10 @@ def _attend_kernel(
     query_token_stride,
     query_head_stride,
     key_page_stride,
-    key_slot_stride,
+    KEY_SLOT_STRIDE: tl.constexpr,
     key_head_stride,
     value_page_stride,
-    value_slot_stride,
+    VALUE_SLOT_STRIDE: tl.constexpr,
     value_head_stride,
     table_stride,
     out_token_stride,
@@ -159,18 +159,20 @@ def _attend_kernel(
     greatest = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
+    table = block_table + sequence.to(tl.int64) * table_stride
     for tile in range(begin, end):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         key_inside = key < keys
-        page = tl.load(
-            block_table + sequence.to(tl.int64) * table_stride + key // PAGE,
-            mask=key_inside,
-            other=0,
-        )
+        if PAGE % BLOCK_N == 0:
+            # One page holds the tile: one address, and the compiler knows what is added to it.
+            page = tl.load(table + tile * BLOCK_N // PAGE)
+            slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N)
+        else:
+            page = tl.load(table + key // PAGE, mask=key_inside, other=0)
+            slot = key % PAGE
         if FAR:
             page = page.to(tl.int64)
-        slot = key % PAGE
-        key_at = page * key_page_stride + slot * key_slot_stride + key_head * key_head_stride
+        key_at = page * key_page_stride + slot * KEY_SLOT_STRIDE + key_head * key_head_stride
         k = tl.load(
             key_pages + key_at[:, None] + column[None, :], mask=key_inside[:, None], other=0.0
         )
@@ -184,7 +186,7 @@ def _attend_kernel(
         kept = tl.exp2(greatest - shift)
         total = total * kept + tl.sum(weights, 1)
         value_at = (
-            page * value_page_stride + slot * value_slot_stride + key_head * value_head_stride
+            page * value_page_stride + slot * VALUE_SLOT_STRIDE + key_head * value_head_stride
         )
         v = tl.load(
             value_pages + value_at[:, None] + value_column[None, :],
@@ -264,13 +266,14 @@ def choose_tiling(tokens: int, sequences: int, heads: int, key_heads: int, head_
     """
     group = heads // key_heads
     rows = -(-tokens // sequences) * group
-    block_m = max(16, triton.next_power_of_2(min(rows, 128)), triton.next_power_of_2(group))
-    value_parts = 2 if head_dim == 512 and block_m == 128 else 1
+    most = 64 if head_dim == 512 else 128
+    block_m = max(16, triton.next_power_of_2(min(rows, most)), triton.next_power_of_2(group))
+    value_parts = 2 if head_dim == 512 and block_m == 64 else 1
     blocks = sequences * -(-rows // block_m)
     splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
-    block_n = {64: 128, 128: 128, 256: 64, 512: 32}[head_dim]
-    wide = block_m == 128 or head_dim == 512
-    return Tiling(block_m, block_n, splits, value_parts, warps=8 if wide else 4)
+    block_n = 64 if head_dim <= 128 else 32
+    # A warp takes 16 rows. Of four stages one looks up the page and one computes: two load ahead.
+    return Tiling(block_m, block_n, splits, value_parts, warps=max(4, block_m // 16), stages=4)
 
 
 def canvas_attention(

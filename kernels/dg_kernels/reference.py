@@ -75,7 +75,7 @@ def row_stats(
     probabilities = torch.softmax(found, -1).nan_to_num(0.0)
     weighted = torch.where(probabilities > 0, (found - log_sum_exp[:, None]) * probabilities, 0.0)
     # Stable, so that the lower id comes first.
-    order = found.argsort(dim=-1, descending=True, stable=True)[:, :top_k]
+    order = found.argsort(dim=-1, descending=True, stable=True)[:, :top_k].contiguous()
     stats = RowStats(
         found.argmax(-1),
         log_sum_exp,

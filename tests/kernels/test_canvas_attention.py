@@ -160,6 +160,14 @@ def test_random_batches(seed: int, device: torch.device) -> None:
     expect_same(case, tiling, window=among(None, 1, 4, 25), rule=among("anchored", "symmetric"))
 
 
+@pytest.mark.parametrize("page_size", [8, 16, 32, 128])
+def test_pages_may_be_smaller_or_larger_than_tiles(page_size: int, device: torch.device) -> None:
+    case = case_of(
+        [Sequence(7, 150, False), Sequence(3, 30, True)], page_size=page_size, device=device
+    )  # fmt: skip
+    expect_same(case, Tiling(16, 16, 2), window=50)
+
+
 @pytest.mark.parametrize("rule", list(MaskRule))
 @pytest.mark.parametrize(("past", "tokens"), [(0, 6), (3, 6), (9, 6), (30, 6), (5, 20)])
 def test_masks_are_the_engines(rule: MaskRule, past: int, tokens: int) -> None:
