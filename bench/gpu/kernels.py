@@ -211,9 +211,8 @@ def tilings(layer: Layer, canvas: int) -> list[Tiling]:
             programs = rows // block_m * layer.key_heads * value_parts
             fill = max(1, 132 // programs)
             for block_n in (32, 64):
-                for stages in (4, 3, 5):
-                    # The page's number takes the first stage, the products the last.
-                    tiles = (stages - 1) * block_n * layer.head_dim * (1 + 1 / value_parts)
+                for stages in (3, 4, 2):
+                    tiles = stages * block_n * layer.head_dim * (1 + 1 / value_parts)
                     if 2 * (block_m * layer.head_dim + tiles) > SHARED_BYTES:
                         continue
                     found += [

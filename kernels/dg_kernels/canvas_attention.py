@@ -46,7 +46,7 @@ class Tiling(NamedTuple):
     """Programs that share the columns of its output: each scores all keys by itself, and holds
     fewer accumulators."""
     warps: int = 4
-    stages: int = 4
+    stages: int = 3
     partial_dtype: torch.dtype = torch.float32
     """Of the splits' results, before they are joined."""
 
@@ -63,6 +63,17 @@ def _interval(position, past, keys, causal, window, RULE: tl.constexpr):
         low = position - window + 1
         high = tl.minimum(high, position + window)
     return tl.maximum(low, 0), tl.minimum(high, keys)
+
+
+@triton.jit
+def _pages(table, tile, keys, PAGE: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Page of each key of a tile; one number where one page holds the tile."""
+    if PAGE % BLOCK_N == 0:
+        page = tl.load(table + tile * BLOCK_N // PAGE)
+    else:
+        key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
+        page = tl.load(table + key // PAGE, mask=key < keys, other=0)
+    return page
 
 
 @triton.jit
@@ -108,6 +119,7 @@ def _attend_kernel(
 ):
     BLOCK_Q: tl.constexpr = BLOCK_M // GROUP
     VALUE_DIM: tl.constexpr = HEAD_DIM // VALUE_PARTS
+    ONE_PAGE: tl.constexpr = PAGE % BLOCK_N == 0
     block = tl.program_id(0)
     key_head = tl.program_id(1) // VALUE_PARTS
     value_part = tl.program_id(1) % VALUE_PARTS
@@ -159,17 +171,15 @@ def _attend_kernel(
     greatest = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
+    # Looked up a tile ahead: a load that waits for one of its own turn costs the pipeline a stage.
     table = block_table + sequence.to(tl.int64) * table_stride
+    next_page = _pages(table, tl.minimum(begin, tl.maximum(end - 1, 0)), keys, PAGE, BLOCK_N)
     for tile in range(begin, end):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         key_inside = key < keys
-        if PAGE % BLOCK_N == 0:
-            # One page holds the tile: one address, and the compiler knows what is added to it.
-            page = tl.load(table + tile * BLOCK_N // PAGE)
-            slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N)
-        else:
-            page = tl.load(table + key // PAGE, mask=key_inside, other=0)
-            slot = key % PAGE
+        page = next_page
+        next_page = _pages(table, tl.minimum(tile + 1, end - 1), keys, PAGE, BLOCK_N)
+        slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N) if ONE_PAGE else key % PAGE
         if FAR:
             page = page.to(tl.int64)
         key_at = page * key_page_stride + slot * KEY_SLOT_STRIDE + key_head * key_head_stride
@@ -272,8 +282,8 @@ def choose_tiling(tokens: int, sequences: int, heads: int, key_heads: int, head_
     blocks = sequences * -(-rows // block_m)
     splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
     block_n = 64 if head_dim <= 128 else 32
-    # A warp takes 16 rows. Of four stages one looks up the page and one computes: two load ahead.
-    return Tiling(block_m, block_n, splits, value_parts, warps=max(4, block_m // 16), stages=4)
+    # A warp takes 16 rows. With three stages two tiles of keys are asked for ahead.
+    return Tiling(block_m, block_n, splits, value_parts, warps=max(4, block_m // 16), stages=3)
 
 
 def canvas_attention(
