@@ -25,6 +25,7 @@ async def record(console: Console, text: str, offset: int) -> Completion:
         watching(console, text, offset, hold=0.0) as on_draft,
     ):
         source = Source(MODULE, language_of(MODULE), text)
+        opened.completer.settings = opened.completer.settings.always_denoised()
         return await opened.completer.complete(source, offset, on_draft=on_draft)
 
 

@@ -30,7 +30,7 @@ class Scripted:
 
     def __init__(self, tokenizer: Tokenizer, answers: Iterable[str], **settings: object) -> None:
         self.engine = ScriptedEngine(tokenizer, answers)
-        infill = msgspec.structs.replace(InfillSettings(), **settings)
+        infill = msgspec.structs.replace(InfillSettings(marks_together=True), **settings)
         prompt_format = prompt_format_for(tokenizer, Path("tiny"))
         self.completer = Completer(self.engine, tokenizer, prompt_format, infill)
 
@@ -116,6 +116,22 @@ async def test_one_mark_is_a_hole_whose_lengths_are_raced(tokenizer: Tokenizer) 
     assert job.widths
     assert job.single_line
     assert (fill.texts, fill.reason) == (["a + b"], "")
+
+
+@pytest.mark.asyncio
+async def test_in_turn_a_mark_reads_the_text_before_it_and_stops_at_the_next(
+    tokenizer: Tokenizer,
+) -> None:
+    scripted = Scripted(tokenizer, ["a, b", "a + b"], marks_together=False)
+    fill = await scripted.fill("def add(___):\n    return ___\n\nadd(1, 2)\n")
+    assert fill.texts == ["a, b", "a + b"]
+    first, second = scripted.engine.jobs
+    assert all(job.widths and job.single_line for job in (first, second))
+    before, after = (tokenizer.decode(job.prompt) for job in (first, second))
+    assert "add(1, 2)" not in before
+    assert "def add(a, b):\n    return " in after
+    assert "add(1, 2)" in after
+    assert "___" not in before + after
 
 
 @pytest.mark.asyncio

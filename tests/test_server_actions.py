@@ -141,7 +141,7 @@ async def test_several_diagnostics_are_told_apart(clients: Clients) -> None:
 
 @pytest.mark.asyncio
 async def test_all_holes_are_filled_by_one_edit(clients: Clients) -> None:
-    client = await showing(clients, HOLES, "a, b¦a + b")
+    client = await showing(clients, HOLES, "a, b", "a + b")
     found = await actions(client, at(0))
     assert (await chosen(client, found[1]))["applied"] is True
     first, second = edits(client)

@@ -26,7 +26,7 @@ _numbers = itertools.count(1)
 
 
 async def at_once(subject: Subject, hole: Hole) -> Filled:
-    """Both as the server fills marks, their lengths unknown."""
+    """Both on one canvas as the server fills marks together, their lengths unknown."""
     source = MARK.join((hole.prefix, hole.between, hole.suffix))
     offsets = (len(hole.prefix), len(hole.prefix) + len(MARK) + len(hole.between))
     filling = Filling(
@@ -42,7 +42,8 @@ async def at_once(subject: Subject, hole: Hole) -> Filled:
         path=hole.path,
         language="python",
     )
-    fill = await filling.run(asked, subject.settings)
+    together = msgspec.structs.replace(subject.settings, marks_together=True)
+    fill = await filling.run(asked, together)
     return Filled(fill.texts, fill.steps, fill.forwards, fill.ms["total"])
 
 

@@ -53,6 +53,7 @@ class Chat:
         ),
         edit=HoleSettings(canvas=256, widths=[], max_steps=16, causal_candidate=False),
         least_confidence=0.0,  # nobody measured it
+        marks_together=True,
         # The fence that closes an answer is no end token, so the lines keep their length.
         edit_slack=[0],
     )

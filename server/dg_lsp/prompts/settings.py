@@ -62,6 +62,8 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Open positions behind the old tokens of an edit, raced; with 0 their number cannot change."""
     edit_tokens: int = 4096
     """Tokens that one edit may change at most; more than a canvas is solved window by window."""
+    marks_together: bool = False
+    """Whether marks near each other share a canvas; dg-tiny does better one after the other."""
     mark_widths: list[int] = msgspec.field(default_factory=lambda: [2, 4, 8])
     """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
     judge_pins: int = 8
