@@ -29,6 +29,7 @@ from dg_kernels.row_stats import Spread, row_stats
 from dg_kernels.soft_embedding import soft_embedding
 from dg_kernels.suffix_alignment import suffix_alignment
 from torch import Tensor
+from triton.errors import TritonError
 from triton.testing import do_bench
 
 Row = dict[str, Any]
@@ -234,7 +235,7 @@ def tune(layer: Layer, canvas: int, until: float, log: list[Row]) -> Tiling:
             row["us"] = median_us(
                 lambda: canvas_attention(*batch, window=layer.window, tiling=tiling)
             )
-        except triton.runtime.errors.OutOfResources as error:
+        except TritonError as error:
             row["refused"] = str(error)
         return row.get("us", math.inf)
 
