@@ -2,8 +2,8 @@
 
 One mark is a hole like the one at a cursor: its lengths are raced by the engine. In turn, a mark is
 filled behind the texts of those before it and in front of what stands before the next. Several on
-one canvas get each of `mark_widths` in turn, all the same, and then each the width at which its text
-ended by itself and the model was surest of it: at most one try more than there are widths.
+one canvas get each of `mark_widths` in turn, all the same, and then each the width at which its
+text ended by itself and the model was surest of it: at most one try more than there are widths.
 
 Measured with dg-tiny on 60 pairs of held-out lines (bench/results/quality.md): in turn 31.7 % of
 the marks are right, together 17.5 % in twice the time; with the true widths, which nobody knows,
