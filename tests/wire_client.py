@@ -183,7 +183,7 @@ class WireClient:
         await self.until(lambda: len(self.said(method)) >= count)
         return self.said(method)
 
-    async def until(self, true: Callable[[], bool], seconds: float = 30) -> None:
+    async def until(self, true: Callable[[], bool], seconds: float = 10) -> None:
         """Wait for messages until something is true of them."""
         async with asyncio.timeout(seconds), self._changed:
             await self._changed.wait_for(lambda: true() or self._reading.done())
