@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+MODEL = str(Path(__file__).parents[1] / "models" / "dg-tiny")
 GOOD = "def add(a, b):\n    return a + b\n"
 
 
@@ -44,6 +45,14 @@ def files(tmp_path: Path) -> Path:
 BAD_INPUT = {
     "no position": (["complete", "good.py"], "FILE:LINE:COL"),
     "missing file": (["complete", "gone.py:1:1"], "gone.py does not exist"),
+    "no data of HumanEval": (
+        ["bench", "humaneval", "--data", "gone", "--model", MODEL],
+        "gz cannot be read (No such file or directory). Name the folder of the data by --data.",
+    ),
+    "no file of holes": (
+        ["bench", "quality", "--holes", "gone.jsonl", "--model", MODEL],
+        "gone.jsonl cannot be read (No such file or directory). Name a file of holes by --holes.",
+    ),
     "directory": (["complete", "folder:1:1"], "is a directory"),
     "pipe": (["complete", "pipe:1:1"], "not a regular file"),
     "binary": (["complete", "binary.bin:1:1"], "binary file"),

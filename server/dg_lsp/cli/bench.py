@@ -149,7 +149,7 @@ def quality(
         try:
             cases = read_holes(holes, limit) if holes else holes_of(wanted, limit)
         except (OSError, ValueError) as error:
-            raise CliError(f"{error} Name a file of holes by --holes.") from None
+            raise CliError(f"{_plain(error)} Name a file of holes by --holes.") from None
         if holes and kinds:
             cases = [hole for hole in cases if hole.kind in wanted]
         plan = Plan(folder, cases, names, other, threads, processes, seed, cache)
@@ -187,14 +187,24 @@ def humaneval(
         folder, other, names = _asked(model, twin, methods)
         try:
             tasks = read_tasks(data, wanted, limit, seed)
+        except (OSError, ValueError) as error:
+            raise CliError(f"{_plain(error)} Name the folder of the data by --data.") from None
+        try:
             judge = Judge(tasks)
-        except (OSError, ValueError, SandboxError) as error:
-            raise CliError(f"{error} Name the folder of the data by --data.") from None
+        except SandboxError as error:
+            raise CliError(str(error)) from None
         holes = [task.hole for task in tasks]
         plan = Plan(folder, holes, names, other, threads, processes, None, cache)
         drawn = f", {limit} of each kind drawn with seed {seed}" if limit else ""
         note = f"{len(holes)} tasks of HumanEval-Infilling{drawn}; {judge.sandbox}."
         _measure(plan, "humaneval", note, as_json, judge)
+
+
+def _plain(error: OSError | ValueError) -> str:
+    """What is wrong with a file, without the system's number for it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} cannot be read ({error.strerror})."
+    return str(error)
 
 
 def _kinds(text: str | None, known: Mapping[str, object], otherwise: list[str]) -> list[str]:
