@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import sys
-import tracemalloc
 
 import pytest
 from dg_lsp.syntax.grammars import parser_of
 from dg_lsp.syntax.parsing import CHUNK_BYTES, parsed
+
+from tests.traced_memory import kept_by
+
+_PREPARE_PARSE = """
+from dg_lsp.syntax.grammars import parser_of
+from dg_lsp.syntax.parsing import CHUNK_BYTES, parsed
+parser = parser_of("python")
+text = b"x = 1\\n" * (int(sys.argv[1]) * CHUNK_BYTES // 6)
+parsed(parser, text)
+"""
+_PARSE = """
+for _ in range(10):
+    parsed(parser, text)
+"""
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -20,12 +33,7 @@ def test_a_text_that_was_parsed_is_let_go(pieces: int) -> None:
         parsed(parser, text)
     assert sys.getrefcount(text) == before
     # Slices are objects of their own, so their memory is counted.
-    tracemalloc.start()
-    for _ in range(10):
-        parsed(parser, text)
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert kept < CHUNK_BYTES
+    assert kept_by(_PARSE, str(pieces), prepare=_PREPARE_PARSE) < CHUNK_BYTES
 
 
 def test_parsing_stops_when_it_is_told_to() -> None:
