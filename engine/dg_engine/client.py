@@ -1,7 +1,7 @@
-"""EngineClient: the engine as a child process that may crash alone.
+"""Engines that are reached through a link and may crash alone; EngineClient has one as its child.
 
 Requests and replies are the messages of dg_engine.wire. A crash ends every running job with one
-ERROR frame, is reported with the child's last lines, and the child is started again with backoff;
+ERROR frame, is reported with the engine's last lines, and the link is opened again with backoff;
 a model that cannot be loaded is not tried again.
 """
 
@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import os
-import signal
-import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from dg_engine.engine import EngineError
+from dg_engine.engine import EngineError, EngineState, EngineStatus
 from dg_engine.job import CanvasJob, Done, DoneKind, EngineInfo, Frame
+from dg_engine.links import Channel, ChildLink, Link, LinkLost, child_command
 from dg_engine.wire import (
     HEADER,
     PROTOCOL,
     Cancel,
+    Changed,
     Close,
     Failed,
     Ping,
@@ -43,30 +38,11 @@ from dg_engine.wire import (
 
 HEARTBEAT_SECONDS = 2.0
 SILENCE_SECONDS = 30.0
-"""A child that answers no heartbeat for so long is ended and started again."""
+"""An engine that answers no heartbeat for so long is ended and started again."""
 BACKOFF_SECONDS = (0.2, 1.0, 3.0, 10.0, 30.0)
 STEADY_SECONDS = 60.0
-"""A child that lived so long starts the backoff anew."""
+"""A channel that lasted so long starts the backoff anew."""
 CLOSE_SECONDS = 1.0
-LOG_LINES = 20
-
-
-class EngineState(enum.StrEnum):
-    """Where the child stands."""
-
-    LOADING = "loading"
-    READY = "ready"
-    RESTARTING = "restarting"
-    FAILED = "failed"
-    CLOSED = "closed"
-
-
-class EngineStatus(msgspec.Struct, frozen=True):
-    """A change of state, for people: one sentence and, when restarting, how soon."""
-
-    state: EngineState
-    message: str
-    retry_in_s: float | None = None
 
 
 OnStatus = Callable[[EngineStatus], None]
@@ -95,35 +71,31 @@ class _Waiting:
         return frame
 
 
-class EngineClient:
-    """The Engine contract over a child process; see dg_engine.engine for the verbs."""
+class LinkedEngine:
+    """The Engine contract over a link; see dg_engine.engine for the verbs."""
 
     def __init__(
         self,
-        model: Path,
+        link: Link,
         *,
-        threads: int | None = None,
-        dtype: str | None = None,
         on_status: OnStatus | None = None,
-        command: Sequence[str] | None = None,
         backoff_seconds: Sequence[float] = BACKOFF_SECONDS,
     ) -> None:
-        """Prepare; nothing is started yet.
+        """Prepare; nothing is opened yet.
 
         Args:
-            model: the checkpoint folder.
-            threads: CPU threads of the engine, None for PyTorch's choice.
-            dtype: "bfloat16" or "float32", None for what suits the machine.
+            link: how the engine is reached.
             on_status: told of every change of state, in the event loop.
-            command: what to run instead of the engine process (tests).
+            backoff_seconds: waits between one end and the next try; the last one stays.
         """
-        self._command = list(command) if command else _engine_command(model, threads, dtype)
+        self._link = link
         self._on_status = on_status
         self._backoff = tuple(backoff_seconds)
-        self._process: asyncio.subprocess.Process | None = None
+        self._channel: Channel | None = None
+        self._takes_jobs = False
+        """Whether what is at the channel's other end takes jobs by now."""
         self._supervisor: asyncio.Task[None] | None = None
         self._jobs: dict[str, _Waiting] = {}
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._info: EngineInfo | None = None
         self._changed = asyncio.Event()
         self._closing = False
@@ -133,11 +105,11 @@ class EngineClient:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the child while it runs."""
-        return self._process.pid if self._process else None
+        """Process id of the engine while it runs, where it is ours."""
+        return self._channel.pid if self._channel else None
 
     async def start(self) -> None:
-        """Start the child; returns at once, loading goes on behind."""
+        """Open the link; returns at once, loading goes on behind."""
         if self._supervisor is None:
             self._supervisor = asyncio.create_task(self._supervise(), name="dg-engine-supervisor")
 
@@ -154,7 +126,7 @@ class EngineClient:
         try:
             if self.status.state in (EngineState.FAILED, EngineState.CLOSED):
                 waiting.put(_error(job.id, self.status.message))
-            elif self.status.state is EngineState.READY:
+            elif self._takes_jobs:
                 await self._send(Submit(job))
             while not finished:
                 frame = await waiting.next()
@@ -162,7 +134,7 @@ class EngineClient:
                 yield frame
         finally:
             del self._jobs[job.id]
-            if not finished and self.status.state is EngineState.READY:
+            if not finished and self._takes_jobs:
                 # Not awaited: this also runs while the caller's task is being cancelled.
                 self._post(Cancel(job.id))
 
@@ -171,7 +143,7 @@ class EngineClient:
         waiting = self._jobs.get(job_id)
         if waiting is None:
             return
-        if self.status.state is EngineState.READY:
+        if self._takes_jobs:
             await self._send(Cancel(job_id))
         else:
             waiting.put(Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.CANCELLED)))
@@ -186,18 +158,14 @@ class EngineClient:
         return self._info
 
     async def close(self) -> None:
-        """End every job with CANCELLED and the child within about a second."""
+        """End every job with CANCELLED, and an engine of our own within about a second."""
         self._closing = True
         for job_id, waiting in list(self._jobs.items()):
             waiting.put(Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.CANCELLED)))
-        process = self._process
-        if process is not None and process.returncode is None:
+        channel = self._channel
+        if channel is not None:
             self._post(Close())
-            if process.stdin is not None:
-                process.stdin.close()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), CLOSE_SECONDS)
-            _kill(process)
+            await channel.end(CLOSE_SECONDS)
         if self._supervisor is not None:
             self._supervisor.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -205,12 +173,12 @@ class EngineClient:
         self._set(EngineStatus(EngineState.CLOSED, "The engine is closed."))
 
     async def _supervise(self) -> None:
-        """Run the child again and again until it cannot load or we close."""
+        """Open the link again and again until the model cannot be loaded or we close."""
         failures = 0
         while not self._closing:
             self._set(EngineStatus(EngineState.LOADING, "The model is being loaded."))
             began = time.monotonic()
-            reason = await self._run_child()
+            reason = await self._run_channel()
             self._info = None
             if self._closing:
                 return
@@ -230,52 +198,41 @@ class EngineClient:
             self._fail_jobs(reason)
             await asyncio.sleep(delay)
 
-    async def _run_child(self) -> str:
-        """Start the child and read it to its end; returns why it ended, one sentence."""
-        self._log.clear()
+    async def _run_channel(self) -> str:
+        """Open a channel and read it to its end; returns why it ended, one sentence."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as error:
-            self._failure = f"The engine process cannot be started ({error.strerror})."
+            channel = await self._link.open()
+        except LinkLost as error:
+            return str(error)
+        except EngineError as error:
+            self._failure = str(error)
             return self._failure
-        self._process = process
+        self._channel = channel
         self._heard = time.monotonic()
-        helpers = [
-            asyncio.create_task(self._read_log(process)),
-            asyncio.create_task(self._heartbeat(process)),
-        ]
+        heartbeat = asyncio.create_task(self._heartbeat(channel))
         try:
-            await self._read_replies(process)
+            if channel.takes_jobs:
+                await self._open_for_jobs()
+            await self._read_replies(channel)
         finally:
-            _kill(process)
-            for helper in helpers[1:]:
-                helper.cancel()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(helpers[0], 0.5)
-            self._process = None
-        code = await process.wait()
-        last = self._log[-1] if self._log else "it said nothing"
-        return f"The engine stopped ({_exit_words(code)}; last line: {last})."
+            self._takes_jobs = False
+            channel.cut()
+            heartbeat.cancel()
+            self._channel = None
+        return await channel.why()
 
-    async def _read_replies(self, process: asyncio.subprocess.Process) -> None:
-        stream = process.stdout
-        if stream is None:
-            raise AssertionError("the child's output is a pipe")
+    async def _read_replies(self, channel: Channel) -> None:
+        stream = channel.reader
         try:
             while True:
                 header = await stream.readexactly(HEADER.size)
                 body = await stream.readexactly(body_length(header))
                 self._heard = time.monotonic()
                 await self._take(unpack_reply(body))
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, OSError):
             return
         except WireError as error:
-            self._log.append(str(error))
+            channel.note(str(error))
 
     async def _take(self, reply: Reply) -> None:
         match reply:
@@ -289,58 +246,56 @@ class EngineClient:
                         f"The engine process speaks protocol {protocol}, not {PROTOCOL}; "
                         "install server and engine from the same version."
                     )
-                    if self._process is not None:
-                        _kill(self._process)
+                    if self._channel is not None:
+                        self._channel.cut()
                     return
                 self._info = info
                 message = f"{info.model} is ready on {info.device} after {seconds:.1f} s."
                 self._set(EngineStatus(EngineState.READY, message))
-                for waiting in list(self._jobs.values()):
-                    await self._send(Submit(waiting.job))
+                await self._open_for_jobs()
+            case Changed(status):
+                self._set(status)
             case Failed(message):
                 self._failure = message
             case Pong():
                 pass
 
-    async def _read_log(self, process: asyncio.subprocess.Process) -> None:
-        """Keep the child's last lines; they never hold prompt text."""
-        stream = process.stderr
-        if stream is None:
-            raise AssertionError("the child's log is a pipe")
-        while line := await stream.readline():
-            text = line.decode("utf-8", "replace").strip()
-            if text:
-                self._log.append(text[:500])
+    async def _open_for_jobs(self) -> None:
+        """Hand over the jobs that waited."""
+        if not self._takes_jobs:
+            self._takes_jobs = True
+            for waiting in list(self._jobs.values()):
+                await self._send(Submit(waiting.job))
 
-    async def _heartbeat(self, process: asyncio.subprocess.Process) -> None:
+    async def _heartbeat(self, channel: Channel) -> None:
         count = 0
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            if self.status.state is not EngineState.READY:
+            if not self._takes_jobs:
                 self._heard = time.monotonic()  # loading may take long and says nothing
                 continue
             if time.monotonic() - self._heard > SILENCE_SECONDS:
-                self._log.append(f"no sign of life for {SILENCE_SECONDS:g} s")
-                _kill(process)
+                channel.note(f"no sign of life for {SILENCE_SECONDS:g} s")
+                channel.cut()
                 return
             count += 1
             self._post(Ping(count))
 
     def _post(self, request: Request) -> None:
-        """Write without waiting for the pipe to drain."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdin.is_closing():
+        """Write without waiting for the channel to drain."""
+        channel = self._channel
+        if channel is None or channel.writer.is_closing():
             return
         with contextlib.suppress(OSError, RuntimeError):
-            process.stdin.write(pack(request))
+            channel.writer.write(pack(request))
 
     async def _send(self, request: Request) -> None:
         self._post(request)
-        process = self._process
-        if process is not None and process.stdin is not None:
-            # A child that died meanwhile is noticed by its reader, which ends the jobs.
+        channel = self._channel
+        if channel is not None:
+            # An engine that died meanwhile is noticed by our reader, which ends the jobs.
             with contextlib.suppress(OSError):
-                await process.stdin.drain()
+                await channel.writer.drain()
 
     def _fail_jobs(self, message: str) -> None:
         for job_id, waiting in list(self._jobs.items()):
@@ -353,28 +308,32 @@ class EngineClient:
             self._on_status(status)
 
 
-def _engine_command(model: Path, threads: int | None, dtype: str | None) -> list[str]:
-    # -P: the working directory is the user's project, whose files must not be imported.
-    command = [sys.executable, "-P", "-m", "dg_engine.child", "--model", str(model)]
-    if threads:
-        command += ["--threads", str(threads)]
-    if dtype:
-        command += ["--dtype", dtype]
-    return [*command, "--parent", str(os.getpid())]
+class EngineClient(LinkedEngine):
+    """The engine as a child process of this one."""
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        threads: int | None = None,
+        dtype: str | None = None,
+        on_status: OnStatus | None = None,
+        command: Sequence[str] | None = None,
+        backoff_seconds: Sequence[float] = BACKOFF_SECONDS,
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        Args:
+            model: the checkpoint folder.
+            threads: CPU threads of the engine, None for PyTorch's choice.
+            dtype: "bfloat16" or "float32", None for what suits the machine.
+            on_status: told of every change of state, in the event loop.
+            command: what to run instead of the engine process (tests).
+            backoff_seconds: waits between a crash and the next start; the last one stays.
+        """
+        link = ChildLink(command or child_command(model, threads, dtype))
+        super().__init__(link, on_status=on_status, backoff_seconds=backoff_seconds)
 
 
 def _error(job_id: str, message: str) -> Frame:
     return Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.ERROR, message))
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    # Not process.kill(): that polls, and a child that has just exited would be reaped behind the
-    # event loop's back, which then reports a made-up exit code.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(process.pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
-
-
-def _exit_words(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

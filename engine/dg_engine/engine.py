@@ -1,15 +1,36 @@
-"""The contract that every engine keeps: submit, cancel, info, close."""
+"""The contract that every engine keeps (submit, cancel, info, close), and the states it tells."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import AsyncIterator
 from typing import Protocol
+
+import msgspec
 
 from dg_engine.job import CanvasJob, EngineInfo, Frame
 
 
 class EngineError(Exception):
     """An engine that cannot serve; its message is one sentence that says what to do."""
+
+
+class EngineState(enum.StrEnum):
+    """Where the engine stands."""
+
+    LOADING = "loading"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """A change of state, for people: one sentence and, when restarting, how soon."""
+
+    state: EngineState
+    message: str
+    retry_in_s: float | None = None
 
 
 class Engine(Protocol):

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from dg_engine.engine import EngineStatus
 from dg_engine.job import CanvasJob, EngineInfo, Frame
 
 PROTOCOL = 1
@@ -71,7 +72,13 @@ class Pong(msgspec.Struct, frozen=True, tag="pong"):
     jobs: int
 
 
-Reply = Ready | Failed | Progress | Pong
+class Changed(msgspec.Struct, frozen=True, tag="changed"):
+    """An engine that is shared changed its state; jobs may be sent all the same."""
+
+    status: EngineStatus
+
+
+Reply = Ready | Failed | Progress | Pong | Changed
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(Request)
