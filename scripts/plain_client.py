@@ -1,6 +1,6 @@
 """The smallest client: start the server, open a file, ask for the text at a cursor, leave.
 
-.venv/bin/python scripts/plain_client.py FILE LINE COLUMN      (from 1)
+.venv/bin/python scripts/plain_client.py FILE LINE COLUMN [SERVER ARGUMENT...]      (from 1)
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-SERVER = Path(sys.executable).with_name("dg-lsp")
+SERVER = [str(Path(sys.executable).with_name("dg-lsp")), "--stdio"]
 
 
-async def complete(uri: str, text: str, line: int, column: int) -> str:
+async def complete(server: list[str], uri: str, text: str, line: int, column: int) -> str:
     """The first suggestion of the server at a cursor; empty when it has none."""
     client = LanguageClient("plain-client", "1")
-    await client.start_io(str(SERVER), "--stdio")
+    await client.start_io(*server)
     await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
     client.initialized(types.InitializedParams())
     document = types.TextDocumentItem(uri, "python", 1, text)
@@ -39,5 +39,7 @@ async def complete(uri: str, text: str, line: int, column: int) -> str:
 
 if __name__ == "__main__":
     path = Path(sys.argv[1]).resolve()
-    at_line, at_column = int(sys.argv[2]), int(sys.argv[3])
-    print(asyncio.run(complete(path.as_uri(), path.read_text("utf-8"), at_line, at_column)))
+    at = int(sys.argv[2]), int(sys.argv[3])
+    print(
+        asyncio.run(complete(sys.argv[4:] or SERVER, path.as_uri(), path.read_text("utf-8"), *at))
+    )
