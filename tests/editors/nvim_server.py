@@ -1,4 +1,8 @@
-"""The scripted server, with answers that may offer several texts: `first | second | third`."""
+"""The scripted server, with answers that may offer several texts: `first | second | third`.
+
+The request `test/shown_to_user` tells what the server knows of its suggestions: which were drawn,
+and which that were seen were of use.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import functools
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from dg_engine.job import CanvasJob, Done, Frame
+from dg_lsp.language_server import Server
 from dg_lsp.server import run_stdio
 
 from tests import scripted_server
@@ -32,7 +38,23 @@ class ChoosyEngine(ScriptedEngine):
         )
 
 
+def choosy_server(folder: Path, script: dict[str, Any]) -> Server:
+    """A server that tells what it learned of the user."""
+    server = scripted_server.scripted_server(folder, script)
+
+    @server.feature("test/shown_to_user")
+    def shown_to_user(params: Any) -> object:
+        desk = server.session.desk
+        last = desk.shelf.last
+        return {
+            "drawn": last is not None and last.drawn,
+            "outcomes": list(desk.habits.outcomes),
+        }
+
+    return server
+
+
 if __name__ == "__main__":
     scripted_server.ScriptedEngine = ChoosyEngine
     folder, script = Path(sys.argv[1]), json.loads(sys.argv[2])
-    run_stdio(functools.partial(scripted_server.scripted_server, folder, script))
+    run_stdio(functools.partial(choosy_server, folder, script))

@@ -135,6 +135,26 @@ def test_dg_status_tells_what_the_server_does(start: Start) -> None:
     assert "1 documents, 0 requests in flight, 0 suggestions taken" in nvim.messages()
 
 
+def test_dg_status_tells_why_nothing_is_suggested(start: Start) -> None:
+    nvim = start("alpha", text="TOKEN=\n", name=".env")
+    nvim.type("A1")
+    nvim.wait(lambda: "excluded" in nvim.status()["message"], "the server refuses")
+    assert line(nvim) == "dg: off"
+    nvim.type("<Esc>:DgStatus<CR>")
+    nvim.wait(lambda: "excluded by" in nvim.messages(), "it is said why")
+    assert nvim.messages().count("excluded by") == 1
+    assert nvim.ask_server("test/engine")["jobs"] == 0
+
+
+def test_dg_status_tells_what_is_wrong_with_the_settings(start: Start) -> None:
+    nvim = start("alpha", settings={"threads": "two"})
+    nvim.type("jA")
+    nvim.wait(nvim.visible, "a suggestion is shown")
+    nvim.type("<Esc>:DgStatus<CR>")
+    nvim.wait(lambda: "The last suggestion took" in nvim.messages(), "the time is told")
+    assert 'The setting "threads" takes a whole number' in nvim.messages()
+
+
 def test_a_paused_buffer_is_quiet_and_others_are_not(start: Start) -> None:
     nvim = start("alpha")
     first = nvim.api.current.buffer.name

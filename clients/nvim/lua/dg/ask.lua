@@ -42,7 +42,7 @@ local function items_of(buf, result, position)
     local found = text.as_buffer(insert, vim.bo[buf].fileformat)
     if fits and found ~= '' and not seen[found] then
       seen[found] = true
-      items[#items + 1] = { text = found, command = item.command }
+      items[#items + 1] = { text = found, command = item.command, given = item, passed = '' }
     end
   end
   return items

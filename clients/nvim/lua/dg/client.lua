@@ -52,6 +52,7 @@ local function on_exit(code, signal, id)
   vim.schedule(function()
     require('dg.ghost').forget_all()
     require('dg.edit').forget_all('The server stopped.')
+    require('dg.fill').forget_all()
     local expected = (code == 0 and signal == 0) or stopping[id]
     if expected or vim.v.exiting ~= vim.NIL then
       status.stopped('')
@@ -86,6 +87,8 @@ local function client_config(buf)
       didChangeStatus = function(_, params)
         status.told(params)
       end,
+      -- What :DgStatus asks for, told again after each change; the status line needs no more.
+      ['dg/status'] = function() end,
       ['dg/editPreview'] = function(_, params)
         require('dg.edit').on_preview(params)
       end,
@@ -96,6 +99,9 @@ local function client_config(buf)
     commands = {
       ['dg.edit'] = function(command, ctx)
         require('dg.edit').from_code_action(command, ctx)
+      end,
+      ['dg.fillHoles'] = function(command, ctx)
+        require('dg.fill').from_code_action(command, ctx)
       end,
     },
     on_init = function(client)

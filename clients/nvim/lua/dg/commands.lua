@@ -8,21 +8,37 @@ local function say(message, level)
   vim.notify('dg: ' .. message, level or vim.log.levels.INFO)
 end
 
----@param report table The answer of dg.status.
+---@param value any
+---@return boolean
+local function is_told(value)
+  return value ~= nil and value ~= vim.NIL
+end
+
+---@param counts table The answer of dg.status.
+---@param report table The answer of dg/status.
 ---@return string
-local function sentence(report)
-  local lines = { ('dg: the model is %s%s'):format(report.model, report.busy and ' (busy)' or '') }
-  if report.message ~= '' then
-    table.insert(lines, report.message)
+local function sentence(counts, report)
+  local lines = { ('dg: the model is %s%s'):format(counts.model, counts.busy and ' (busy)' or '') }
+  if counts.message ~= '' then
+    table.insert(lines, counts.message)
   end
+  if is_told(report.lastReason) and report.lastReason.message ~= counts.message then
+    table.insert(lines, 'Nothing is suggested: ' .. report.lastReason.message)
+  elseif not is_told(report.lastReason) and is_told(report.lastLatencyMs) then
+    table.insert(lines, ('The last suggestion took %.0f ms.'):format(report.lastLatencyMs))
+  end
+  vim.list_extend(lines, report.problems or {})
   table.insert(
     lines,
     ('%d documents, %d requests in flight, %d suggestions taken'):format(
-      report.documents,
-      report.inFlight,
-      report.accepted
+      counts.documents,
+      counts.inFlight,
+      counts.accepted
     )
   )
+  if require('dg.pause').is_paused(vim.api.nvim_get_current_buf()) then
+    table.insert(lines, 'Suggestions are paused here.')
+  end
   return table.concat(lines, '\n')
 end
 
@@ -35,13 +51,14 @@ local function status()
     return
   end
   local params = { command = 'dg.status', arguments = { vim.empty_dict() } }
-  client:request('workspace/executeCommand', params, function(err, report)
+  client:request('workspace/executeCommand', params, function(err, counts)
     if err then
       say(err.message, vim.log.levels.WARN)
       return
     end
-    local paused = require('dg.pause').is_paused(vim.api.nvim_get_current_buf())
-    vim.notify(sentence(report) .. (paused and '\nSuggestions are paused here.' or ''))
+    client:request('dg/status', nil, function(_, report)
+      vim.notify(sentence(counts, report or {}))
+    end, 0)
   end, 0)
 end
 
@@ -84,15 +101,25 @@ local COMMANDS = {
   },
   DgDiscard = {
     function()
-      require('dg.edit').discard()
+      if not require('dg.fill').stop(vim.api.nvim_get_current_buf()) then
+        require('dg.edit').discard()
+      end
     end,
-    { desc = 'Drop the edit under review' },
+    { desc = 'Drop the edit under review, or stop filling' },
   },
   DgRetry = {
     function(call)
       require('dg.edit').retry(call.args)
     end,
     { nargs = '*', desc = 'Ask again, with another instruction' },
+  },
+  DgFill = {
+    function(call)
+      local buf = vim.api.nvim_get_current_buf()
+      local some = call.range > 0
+      require('dg.fill').start(buf, some and call.line1 or nil, some and call.line2 or nil)
+    end,
+    { range = true, desc = 'Put code in place of ___ marks' },
   },
   DgStatus = { status, { desc = 'What the server does' } },
   DgExplain = {

@@ -373,7 +373,7 @@ function M.on_apply_edit(err, params, ctx)
   if session and session.state == 'applying' then
     return apply(session)
   end
-  if not session or session.state ~= 'asking' then
+  if not session or session.state ~= 'asking' or streams(session.client) then
     return vim.lsp.handlers['workspace/applyEdit'](err, params, ctx)
   end
   local moved = in_region(session, edits)

@@ -5,11 +5,14 @@ local client_of = require('dg.client').of
 local config = require('dg.config')
 local here = require('dg.here')
 local pause = require('dg.pause')
+local signals = require('dg.signals')
 local text = require('dg.text')
 
 ---@class dg.Item
 ---@field text string What would stand at the cursor, with the buffer's line breaks.
 ---@field command lsp.Command? Tells the server that the item was taken.
+---@field given lsp.InlineCompletionItem As the server sent it.
+---@field passed string What of it stands in the buffer since.
 
 ---@class dg.Ghost
 ---@field items dg.Item[] Those that fit what was typed since.
@@ -26,6 +29,7 @@ local text = require('dg.text')
 ---@field timer uv.uv_timer_t
 ---@field group integer
 ---@field seen string Change and cursor that were handled last.
+---@field told lsp.InlineCompletionItem? What the server was told last that it is shown.
 
 local M = {}
 
@@ -52,10 +56,25 @@ local function fitting(items, typed)
   local found = {} ---@type dg.Item[]
   for _, item in ipairs(items) do
     if vim.startswith(item.text, typed) and #item.text > #typed then
-      found[#found + 1] = { text = item.text:sub(#typed + 1), command = item.command }
+      found[#found + 1] = {
+        text = item.text:sub(#typed + 1),
+        command = item.command,
+        given = item.given,
+        passed = item.passed .. typed,
+      }
     end
   end
   return found
+end
+
+---@param buf integer
+---@param b dg.Buffer
+local function draw(buf, b)
+  local ghost = assert(b.ghost)
+  view().show(buf, ghost)
+  if view().is_shown(buf) then
+    signals.shown(buf, b, ghost.items[ghost.index])
+  end
 end
 
 --- Bring the suggestion in step with the cursor's line.
@@ -116,7 +135,7 @@ local function show(buf, b, items)
     return
   end
   b.ghost = ghost_here(buf, items)
-  view().show(buf, b.ghost)
+  draw(buf, b)
 end
 
 ---@param buf integer
@@ -156,7 +175,7 @@ local function moved(buf)
   end
   b.seen = now
   if b.ghost and follow(buf, b.ghost) then
-    view().show(buf, b.ghost)
+    draw(buf, b)
     return
   end
   clear(buf, b)
@@ -320,7 +339,8 @@ function M.accept(part)
   b.ghost = ghost_here(buf, rest)
   b.ghost.index = index
   b.seen = ('%d:%d:%d'):format(b.ghost.tick, b.ghost.row, b.ghost.col)
-  view().show(buf, b.ghost)
+  draw(buf, b)
+  signals.partly_taken(buf, item, piece)
   return true
 end
 
@@ -334,7 +354,7 @@ function M.cycle(step)
   end
   local function turn()
     ghost.index = (ghost.index - 1 + step) % #ghost.items + 1
-    view().show(buf, ghost)
+    draw(buf, b)
   end
   if #ghost.items > 1 then
     turn()
@@ -385,11 +405,8 @@ end
 ---@param buf integer
 function M.redraw(buf)
   local b = buffers[buf]
-  if not b then
-    return
-  end
-  if b.ghost then
-    view().show(buf, b.ghost)
+  if b and b.ghost then
+    draw(buf, b)
   end
 end
 

@@ -27,6 +27,16 @@ function M.first_word(text)
   return blank .. word
 end
 
+--- The length of a server's text in UTF-16 units, as far as the buffer has it.
+---@param passed string Its beginning with the buffer's line breaks.
+---@param given any The whole text as the server sent it.
+---@return integer
+function M.utf16_length(passed, given)
+  local _, breaks = passed:gsub('\n', '')
+  local doubled = type(given) == 'string' and given:find('\r\n', 1, true) and breaks or 0
+  return vim.str_utfindex(passed, 'utf-16') + doubled
+end
+
 --- A text up to the end of its first line that says something.
 ---@param text string
 ---@return string
