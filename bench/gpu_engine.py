@@ -4,26 +4,36 @@
     ours      the 26B-A4B configuration in FP8 with random weights: start, speed, cancel, cache
     upstream  the same blocks by vLLM without the plugin
 
-Each stage is a process of its own, so that nothing of one is left for the next. Nothing needs to
-be installed beside vLLM: the packages of this checkout and the plugin's entry point are put on the
-path. Prints lines for a table; `--out` writes them too. `--rehearse` tries the script on a CPU:
-`ours` and `upstream` then run dg-tiny with short prompts.
+Each stage is a process of its own, so that nothing of one is left for the next, and one that fails
+says so while the others go on. Nothing needs to be installed beside vLLM: the packages of this
+checkout and the plugin's entry point are put on the path. Lines for a table are printed as they
+come; `--out` holds them too from the first one on. What vLLM says lies in the work folder.
+`--rehearse` tries the script on vLLM for the CPU: `ours` and `upstream` then run a small model.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bench.gpu.cpu import SETTINGS  # noqa: E402 - a script finds its packages first
+from bench.gpu.report import FAILED, MARK  # noqa: E402
+
+Tell = Callable[[str], None]
 STAGES = ("answers-bf16", "answers-float32", "ours", "upstream")
 WORK = Path(os.environ.get("DG_GPU_WORK", "/tmp/dg-gpu-engine"))
-MARK = "| "
-"""In front of a stage's own lines; vLLM prints others."""
+LAST_LINES = 12
+"""Of vLLM's own, shown when a stage ends without a word."""
 
 
 def path_with_plugin() -> str:
@@ -38,23 +48,50 @@ def path_with_plugin() -> str:
     return os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
 
 
-def run(stage: str, options: list[str]) -> list[str]:
-    """A stage's lines, shown as they come; one that fails says so and the others go on."""
+def run(stage: str, options: list[str], limit_s: float, tell: Tell) -> None:
+    """Tell a stage's lines as they come, and how it ended."""
     environment = os.environ | {"PYTHONPATH": path_with_plugin()}
     if stage == "upstream":
         environment["VLLM_PLUGINS"] = ""
-    command = [sys.executable, "-m", "bench.gpu.stage", stage, "--work", str(WORK), *options]
-    begun = time.perf_counter()
-    lines = [stage]
-    print(stage, flush=True)
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
+    if "--rehearse" in options:
+        environment |= SETTINGS
+    begun, log = time.perf_counter(), WORK / f"{stage}.log"
+    tell(stage)
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.gpu.stage", stage, "--work", str(WORK), *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        timer = threading.Timer(limit_s, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        explained = relay(process.stdout or (), log, tell)
+        code = process.wait()
+        timer.cancel()
+    if code and not explained:
+        late = time.perf_counter() - begun >= limit_s
+        tell(
+            f"  stopped at its limit of {limit_s:g} s" if late else "  it broke off; its log ends:"
+        )
+        for line in log.read_text(encoding="utf-8").splitlines()[-LAST_LINES:]:
+            tell(f"    {line[:160]}")
+    tell(f"  {time.perf_counter() - begun:.0f} s, exit code {code}; all it said: {log}")
+
+
+def relay(said: Iterable[str], log: Path, tell: Tell) -> bool:
+    """Write everything to the log and tell a stage's own lines; whether one said what failed."""
+    explained = False
+    with log.open("w", encoding="utf-8") as everything:
+        for line in said:
+            everything.write(line)
+            everything.flush()
             if line.startswith(MARK):
-                lines.append(line.removeprefix(MARK).rstrip())
-                print(lines[-1], flush=True)
-    lines.append(f"  {time.perf_counter() - begun:.0f} s, exit code {process.returncode}")
-    print(lines[-1], flush=True)
-    return lines
+                tell(line.removeprefix(MARK).rstrip())
+                explained |= FAILED in line
+    return explained
 
 
 def main() -> None:
@@ -64,14 +101,23 @@ def main() -> None:
     parser.add_argument("--backend", help="vLLM's attention backend, its own choice if left out")
     parser.add_argument("--layers", type=int, default=30, help="of the 26B configuration")
     parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--limit", type=float, default=1200, help="seconds of each stage")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     further = ["--layers", str(options.layers)]
     further += ["--backend", options.backend] if options.backend else []
     further += ["--rehearse"] if options.rehearse else []
-    lines = [line for stage in options.stages for line in run(stage, further)]
     if options.out is not None:
-        options.out.write_text("\n".join(lines) + "\n")
+        options.out.write_text("")
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+        if options.out is not None:
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+    for stage in options.stages:
+        run(stage, further, options.limit, tell)
 
 
 if __name__ == "__main__":

