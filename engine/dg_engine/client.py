@@ -250,13 +250,16 @@ class LinkedEngine:
                         self._channel.cut()
                     return
                 self._info = info
-                message = f"{info.model} is ready on {info.device} after {seconds:.1f} s."
+                after = f" after {seconds:.1f} s" if seconds else ""
+                message = f"{info.model} is ready on {info.device}{after}."
                 self._set(EngineStatus(EngineState.READY, message))
                 await self._open_for_jobs()
             case Changed(status):
                 self._set(status)
             case Failed(message):
                 self._failure = message
+                if self._channel is not None:
+                    self._channel.cut()
             case Pong():
                 pass
 

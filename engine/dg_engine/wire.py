@@ -91,6 +91,11 @@ class WireError(ValueError):
 
 def pack(message: Request | Reply) -> bytes:
     """One message as a frame."""
+    return framed(message)
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    """A frame of any message; raises WireError when it is too long."""
     body = _encoder.encode(message)
     if len(body) > MAX_FRAME_BYTES:
         raise WireError(f"A message of {len(body)} bytes passes the limit of {MAX_FRAME_BYTES}.")

@@ -1,0 +1,273 @@
+"""The daemon: windows come over a socket, share the engines, and when all are gone it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from dg_engine.client import EngineClient, LinkedEngine, OnStatus
+from dg_engine.daemon.credentials import peer_uid
+from dg_engine.daemon.messages import (
+    PROTOCOL,
+    Ask,
+    DaemonStatus,
+    Hello,
+    Quit,
+    Refused,
+    Welcome,
+)
+from dg_engine.daemon.place import Place
+from dg_engine.daemon.shared import SharedEngine, resident_bytes
+from dg_engine.daemon.window import Window
+from dg_engine.wire import Cancel, Close, Ping, Pong, Submit, WireError
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How often the daemon sees to its socket and whether it is still wanted."""
+MOST_WINDOWS = 256
+
+
+class Limits(NamedTuple):
+    """How long the daemon keeps what nobody uses, in seconds."""
+
+    unload_after_s: float = 1800.0
+    exit_after_s: float = 60.0
+
+
+Starter = Callable[[Hello, OnStatus], LinkedEngine]
+
+
+def engine_child(hello: Hello, on_status: OnStatus) -> LinkedEngine:
+    """The engine as a child of the daemon."""
+    return EngineClient(
+        Path(hello.model), threads=hello.threads, dtype=hello.dtype, on_status=on_status
+    )
+
+
+class Daemon:
+    """Everything that runs in the process."""
+
+    def __init__(
+        self, place: Place, version: str, limits: Limits, start: Starter = engine_child
+    ) -> None:
+        self._place = place
+        self._version = version
+        self._limits = limits
+        self._start = start
+        self._engines: dict[tuple[str, int | None, str | None], SharedEngine] = {}
+        self._windows: dict[Window, SharedEngine] = {}
+        self._lock: IO[str] | None = None
+        self._listener: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._inode = 0
+        self._began = self._empty_since = time.monotonic()
+        self._over = asyncio.Event()
+
+    def open(self) -> bool:
+        """Take the lock and open the socket; False when another daemon serves already.
+
+        Raises OSError. The process may fork between this and `run`.
+        """
+        self._lock = _locked(self._place.lock)
+        if self._lock is None:
+            return False
+        self._listener = self._bind()
+        return True
+
+    async def run(self) -> None:
+        """Serve until nobody needs it."""
+        lock, listener = self._lock, self._listener
+        if lock is None or listener is None:
+            raise AssertionError("run follows open")
+        with lock:
+            await self._listen(listener)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, self._over.set)
+            logger.info("Version %s serves.", self._version)
+            watching = asyncio.create_task(self._watch(lock))
+            await self._over.wait()
+            watching.cancel()
+            await self._close()
+
+    def _bind(self) -> socket.socket:
+        """Open the socket under a name of its own, then put it in place at once."""
+        made = self._place.socket.with_suffix(".new")
+        made.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        old = os.umask(0o177)
+        try:
+            listener.bind(str(made))
+        finally:
+            os.umask(old)
+        listener.listen(socket.SOMAXCONN)
+        self._inode = made.stat().st_ino
+        made.rename(self._place.socket)
+        return listener
+
+    async def _listen(self, listener: socket.socket) -> None:
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener)
+
+    async def _watch(self, lock: IO[str]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._windows:
+                self._empty_since = time.monotonic()
+            elif time.monotonic() - self._empty_since >= self._limits.exit_after_s:
+                self._over.set()
+            try:
+                found = self._place.socket.stat().st_ino
+            except OSError:
+                found = 0
+            if not _is_at(lock, self._place.lock):
+                logger.warning("The lock was removed; another daemon may serve.")
+                self._over.set()
+            elif found != self._inode:
+                logger.warning("The socket was removed; it is made again.")
+                if self._server is not None:
+                    self._server.close()
+                try:
+                    await self._listen(self._bind())
+                except OSError as error:
+                    logger.error("The socket cannot be made (%s).", error.strerror)
+
+    async def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._place.socket.stat().st_ino == self._inode:
+                self._place.socket.unlink()
+        if self._server is not None:
+            self._server.close()
+        for window in list(self._windows):
+            window.cut()
+        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, from its first message to its end."""
+        uid = peer_uid(writer.get_extra_info("socket"))
+        if uid is not None and uid != os.getuid():
+            logger.warning("Another user's process was turned away.")
+            writer.transport.abort()
+            return
+        window = Window(reader, writer)
+        try:
+            await self._talk(window)
+        except WireError as error:
+            logger.warning("A window was let go: %s", error)
+        finally:
+            engine = self._windows.pop(window, None)
+            if engine is not None:
+                engine.leave(window)
+            window.cut()
+
+    async def _talk(self, window: Window) -> None:
+        async for message in window.messages():
+            engine = self._windows.get(window)
+            match message:
+                case Hello() if engine is None:
+                    if not self._greet(window, message):
+                        await window.end()
+                        return
+                case Ask() if engine is None:
+                    window.put(self._status())
+                case Quit() if engine is None:
+                    self._over.set()
+                case Ping(count):
+                    window.put(Pong(count, 0))
+                case Close():
+                    return
+                case Submit() | Cancel() if engine is not None:
+                    _hand_over(engine, window, message)
+                case _:
+                    raise WireError("a message out of turn")
+
+    def _greet(self, window: Window, hello: Hello) -> bool:
+        """Attach a window, or say why not."""
+        if hello.protocol != PROTOCOL:
+            newer = "window's" if hello.protocol < PROTOCOL else "daemon's"
+            window.put(
+                Refused(
+                    f"The {newer} version is too old for the other; restart what is older.",
+                    retry=hello.protocol > PROTOCOL and self._may_be_replaced(),
+                )
+            )
+            return False
+        if _is_newer(hello.version, self._version) and self._may_be_replaced():
+            window.put(Refused(f"Version {self._version} makes room.", retry=True))
+            return False
+        if len(self._windows) >= MOST_WINDOWS:
+            window.put(Refused(f"{MOST_WINDOWS} windows are attached; close some.", retry=False))
+            return False
+        window.name, window.pid = hello.name[:80], hello.pid
+        key = hello.model, hello.threads, hello.dtype
+        engine = self._engines.get(key)
+        if engine is None:
+            engine = self._engines[key] = SharedEngine(
+                hello.model,
+                lambda on_status: self._start(hello, on_status),
+                self._limits.unload_after_s,
+            )
+        self._windows[window] = engine
+        window.put(Welcome(PROTOCOL, self._version, os.getpid()))
+        engine.attach(window)
+        return True
+
+    def _may_be_replaced(self) -> bool:
+        """Whether a newer daemon may take over; then this one ends."""
+        if not all(engine.is_idle for engine in self._engines.values()):
+            return False
+        self._over.set()
+        return True
+
+    def _status(self) -> DaemonStatus:
+        return DaemonStatus(
+            version=self._version,
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._began, 1),
+            memory_bytes=resident_bytes(os.getpid()),
+            engines=[engine.report() for engine in self._engines.values()],
+        )
+
+
+def _locked(path: Path) -> IO[str] | None:
+    """The lock, held until it is closed; None when another process has it."""
+    lock = open(path, "w", encoding="ascii")  # noqa: SIM115 - held as long as the daemon lives
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.stat().st_ino == os.fstat(file.fileno()).st_ino
+    return False
+
+
+def _hand_over(engine: SharedEngine, window: Window, message: Submit | Cancel) -> None:
+    match message:
+        case Submit(job):
+            engine.submit(window, job)
+        case Cancel(job_id):
+            engine.cancel(window, job_id)
+
+
+def _is_newer(version: str, than: str) -> bool:
+    return _numbers(version) > _numbers(than)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The release's numbers; what comes behind them does not count."""
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
