@@ -21,6 +21,7 @@ from dg_engine.daemon.messages import (
     DaemonStatus,
     FromWindow,
     Hello,
+    Quit,
     Refused,
     Welcome,
     packed,
@@ -165,6 +166,19 @@ async def ask(place: Place) -> DaemonStatus | None:
         return None
     channel.cut()
     return answer if isinstance(answer, DaemonStatus) else None
+
+
+async def quit_daemon(place: Place) -> bool:
+    """Tell the daemon to end; False where none serves."""
+    try:
+        channel, _ = await spoken(place, Ask())
+    except ConnectionError:
+        return False
+    with contextlib.suppress(OSError):
+        channel.writer.write(packed(Quit()))
+        await channel.writer.drain()
+    await channel.end(ANSWER_SECONDS)
+    return True
 
 
 def daemon_command(limits: Limits) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dg_lsp.cli import bench, complete, doctor, edit, explain, model
+from dg_lsp.cli import bench, complete, doctor, edit, explain, model, serve, status
 from dg_lsp.cli.errors import EXIT_CODES_HELP, CliError, ExitCode, reported
 
 _LAST_PORT = 65535
@@ -66,7 +66,11 @@ def start(
             raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for command in (complete.complete, edit.edit, explain.explain, doctor.doctor):
+_COMMANDS = (
+    *(complete.complete, edit.edit, explain.explain, doctor.doctor),
+    *(serve.serve, status.status),
+)
+for command in _COMMANDS:
     app.command(epilog=EXIT_CODES_HELP)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(model.app, name="model")
