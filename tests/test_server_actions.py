@@ -159,6 +159,15 @@ async def test_only_the_holes_of_a_selection_are_filled(clients: Clients) -> Non
 
 
 @pytest.mark.asyncio
+async def test_a_selection_beside_a_mark_fills_the_marks_of_its_lines(clients: Clients) -> None:
+    client = await showing(clients, HOLES, "a + b")
+    found = await actions(client, at(1, 0, (1, 1)))  # as editors do whose cursor is a selection
+    assert (await chosen(client, found[1]))["applied"] is True
+    (edit,) = edits(client)
+    assert edit["range"] == at(1, 11, (1, 14))
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -31,7 +31,7 @@ async def run(session: Session, arguments: Arguments) -> object:
     document = opened(session, arguments.uri, arguments.version, stale)
     if isinstance(document, str):
         return refused(document)
-    marks = _chosen(session, document, arguments.range)
+    marks = marks_of(session, document, arguments.range)
     if not marks:
         return refused("There is no hole here; write ___ where code is missing.")
     if len(marks) > MOST_MARKS:
@@ -58,7 +58,8 @@ async def run(session: Session, arguments: Arguments) -> object:
     return msgspec.to_builtins(await worked_on(session, document, work))
 
 
-def _chosen(session: Session, document: Document, chosen: Range | None) -> list[Mark]:
+def marks_of(session: Session, document: Document, chosen: Range | None) -> list[Mark]:
+    """The marks that a range touches, or all of them without one."""
     if chosen is None:
         return marks_in(document.lines)
     places = (chosen.start, chosen.end)

@@ -11,6 +11,7 @@ from lsprotocol import types
 from dg_lsp.commands import complete_block, edit, fill_holes, write_docstring
 from dg_lsp.docstrings import gap_at
 from dg_lsp.documents import Document
+from dg_lsp.lines import body_of
 from dg_lsp.marks import marks_in
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.positions import Range
@@ -84,7 +85,8 @@ def _actions(session: Session, document: Document, params: Params) -> Iterator[t
     (line, column), (last, _) = sorted(document.place(p, session.encoding) for p in places)
     empty = chosen.start == chosen.end
     if marks_in(document.lines, line, last):
-        holes = fill_holes.Arguments(uri, version, None if empty else chosen)
+        within = None if empty else _with_marks(session, document, chosen, (line, last))
+        holes = fill_holes.Arguments(uri, version, within)
         yield _action("Fill the holes", _FIX, fill_holes.NAME, holes)
     if gap_at(document.lines, line, document.language) is not None:
         docstring = write_docstring.Arguments(uri, chosen.start, version)
@@ -93,6 +95,20 @@ def _actions(session: Session, document: Document, params: Params) -> Iterator[t
     if empty and opens_block(view):
         block = complete_block.Arguments(uri, chosen.start, version)
         yield _action("Complete the block", _FIX, complete_block.NAME, block)
+
+
+def _with_marks(
+    session: Session, document: Document, chosen: Range, lines: tuple[int, int]
+) -> Range:
+    """A selection, or its lines where it holds no mark: some editors always select a character."""
+    if fill_holes.marks_of(session, document, chosen):
+        return chosen
+    first, last = lines
+    end = len(body_of(document.lines[last]))
+    return Range(
+        document.position(first, 0, session.encoding),
+        document.position(last, end, session.encoding),
+    )
 
 
 def _action(
