@@ -64,7 +64,7 @@ class SharedEngine:
         self._status = EngineStatus(EngineState.LOADING, "The model is being loaded.")
         self._shares: Shares[Attached] = Shares(1)
         self._tallies: dict[Attached, _Tally] = {}
-        self._arrived: dict[str, float] = {}
+        self._arrived: dict[tuple[Attached, str], float] = {}
         self._names: dict[tuple[Attached, str], str] = {}
         """What a window's running job is called in the engine."""
         self._count = 0
@@ -95,10 +95,12 @@ class SharedEngine:
 
     def leave(self, window: Attached) -> None:
         """A window has gone; its jobs end."""
+        self._shares.leave(window)  # first, or its next job would take the place of one that ends
         for owner, job_id in list(self._names):
             if owner is window:
                 self.cancel(window, job_id)
-        self._shares.leave(window)
+        for key in [key for key in self._arrived if key[0] is window]:
+            del self._arrived[key]
         self._tallies.pop(window, None)
         self._pump()
 
@@ -111,7 +113,7 @@ class SharedEngine:
             )
             window.put(Progress(_last(job.id, Done(DoneKind.ERROR, message))))
             return
-        self._arrived[self._key(window, job.id)] = time.monotonic()
+        self._arrived[window, job.id] = time.monotonic()
         if self._engine is None:
             self._open()
         self._pump()
@@ -119,7 +121,7 @@ class SharedEngine:
     def cancel(self, window: Attached, job_id: str) -> None:
         """Stop a job; it ends with CANCELLED."""
         if self._shares.drop(window, job_id):
-            self._arrived.pop(self._key(window, job_id), None)
+            self._arrived.pop((window, job_id), None)
             window.put(Progress(_last(job_id, Done(DoneKind.CANCELLED))))
             return
         name = self._names.get((window, job_id))
@@ -214,7 +216,7 @@ class SharedEngine:
             self._later(self._run(engine, window, job, name))
 
     async def _run(self, engine: LinkedEngine, window: Attached, job: CanvasJob, name: str) -> None:
-        arrived = self._arrived.pop(self._key(window, job.id), time.monotonic())
+        arrived = self._arrived.pop((window, job.id), time.monotonic())
         began = time.monotonic()
         last: Frame | None = None
         try:
@@ -271,10 +273,6 @@ class SharedEngine:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    @staticmethod
-    def _key(window: Attached, job_id: str) -> str:
-        return f"{id(window)}:{job_id}"
 
 
 def resident_bytes(pid: int) -> int | None:
