@@ -161,13 +161,13 @@ async def test_the_key_comes_from_a_file_or_the_environment(
     [
         ("ftp://host", "is no address"),
         ("host:8000", "is no address"),
-        ("http://far.example", "would carry the key unencrypted"),
+        ("http://[::1", "is no address"),
+        ("http://host:port", "is no address"),
+        ("http://far.example", "would carry your code and the key unencrypted"),
+        ("https://ada:secret@far.example", "must not hold a key"),
     ],
 )
-async def test_an_address_that_cannot_be_used_is_one_sentence(
-    url: str, words: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv(KEY_VARIABLE, "secret")
+async def test_an_address_that_cannot_be_used_is_one_sentence(url: str, words: str):
     with pytest.raises(EngineError, match=words):
         await connect(serve, url)
 

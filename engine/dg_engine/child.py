@@ -13,10 +13,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO, NamedTuple, Protocol
 
-from dg_engine.engine import EngineError
+from dg_engine.choice import EngineChoice, EngineKind
+from dg_engine.engine import EngineDown, EngineError
+from dg_engine.job import CanvasJob, EngineInfo, Frame
 from dg_engine.outbox import Outbox
 from dg_engine.wire import (
     PROTOCOL,
@@ -33,9 +36,9 @@ from dg_engine.wire import (
     unpack_request,
 )
 
-if TYPE_CHECKING:
-    from dg_engine.torch_engine import Worker
-
+MAX_TOKENS = 8192
+"""Of one request to vLLM: far above what a prompt of ours holds, and far below what would need
+more cache than there is."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -58,34 +61,90 @@ def write_all(outbox: Outbox, stream: BinaryIO) -> None:
             os._exit(0)
 
 
-def serve(
-    model: Path, threads: int | None, dtype: str | None, reader: BinaryIO, writer: BinaryIO
-) -> int:
+class Asked(NamedTuple):
+    """What the command line asks for."""
+
+    model: Path
+    threads: int | None = None
+    dtype: str | None = None
+    """None for what suits the machine."""
+    choice: EngineChoice = EngineChoice()
+
+
+class Worker(Protocol):
+    """What runs the jobs in the main thread; see dg_engine.torch_engine.Worker."""
+
+    @property
+    def info(self) -> EngineInfo: ...
+    @property
+    def jobs(self) -> int: ...
+    def submit(self, job: CanvasJob, deliver: Callable[[Frame], None]) -> None: ...
+    def cancel(self, job_id: str) -> None: ...
+    def work(self) -> None: ...
+
+
+def load_worker(asked: Asked) -> Worker:
+    """Load what is asked for; raises EngineError with one sentence when that cannot be."""
+    # Heavy imports only here: a wrong model folder is reported before they are paid for.
+    from dg_engine.model_config import read_config
+
+    kind = asked.choice.kind
+    config = read_config(asked.model, any_weights=kind is not EngineKind.TORCH)
+    asked.choice.check()
+    if kind is EngineKind.TORCH:
+        return torch_worker(asked)
+    from dg_engine.loop_worker import LoopWorker
+
+    if kind is EngineKind.REMOTE:
+        try:
+            from dg_engine.remote_engine import RemoteEngine, RemoteOptions
+        except ImportError as error:
+            raise EngineError(
+                f"The remote engine needs {error.name}; install dg-lsp[remote]."
+            ) from error
+        file = asked.choice.key_file
+        options = RemoteOptions(Path(file).expanduser() if file else None)
+        return LoopWorker(RemoteEngine.connect(asked.choice.url or "", asked.model, options))
+    from dg_engine.process_group import end_group_with_process
+    from dg_engine.vllm_engine import VllmEngine, VllmOptions
+
+    end_group_with_process()
+    wanted = VllmOptions(
+        dtype=asked.dtype or "auto", max_model_len=min(config.max_positions, MAX_TOKENS)
+    )
+    return LoopWorker(VllmEngine.start(asked.model, wanted))
+
+
+def torch_worker(asked: Asked) -> Worker:
+    """See dg_engine.torch_engine."""
+    import torch
+
+    from dg_engine.loader import load
+    from dg_engine.torch_engine import Worker
+
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    return Worker(load(asked.model, dtype=getattr(torch, asked.dtype) if asked.dtype else None))
+
+
+def serve(asked: Asked, reader: BinaryIO, writer: BinaryIO) -> int:
     """Load the model, then run what is asked for until the input ends. Returns an exit code."""
     began = time.monotonic()
     outbox = Outbox()
     pen = threading.Thread(target=write_all, args=(outbox, writer), name="dg-writer", daemon=True)
     pen.start()
     try:
-        # Heavy imports only here: a wrong model folder is reported before they are paid for.
-        from dg_engine.model_config import read_config
-
-        read_config(model)
-        import torch
-
-        from dg_engine.loader import load
-        from dg_engine.torch_engine import Worker
-
-        if threads:
-            torch.set_num_threads(threads)
-        loaded = load(model, dtype=getattr(torch, dtype) if dtype else None)
+        worker = load_worker(asked)
+    except EngineDown as error:
+        # The last line is what the server shows; it starts this process again after a pause.
+        print(error, file=sys.stderr, flush=True)
+        return 4
     except EngineError as error:
         outbox.put(Failed(str(error)))
         outbox.close()
         pen.join()
         return 3
-    worker = Worker(loaded)
-    outbox.put(Ready(loaded.info, PROTOCOL, time.monotonic() - began))
+    outbox.put(Ready(worker.info, PROTOCOL, time.monotonic() - began))
 
     def read() -> None:
         try:
@@ -127,12 +186,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default=None)
     parser.add_argument("--parent", type=int, default=0, help="process id that must stay alive")
+    parser.add_argument("--engine", choices=[str(k) for k in EngineKind], default="torch")
+    parser.add_argument("--url", help="address of the server, for --engine remote")
+    parser.add_argument("--key-file", help="file with the server's key")
     options = parser.parse_args()
     die_with_parent(options.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the parent's business
     frames = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not break the frames
-    code = serve(options.model, options.threads, options.dtype, sys.stdin.buffer, frames)
+    choice = EngineChoice(EngineKind(options.engine), options.url, options.key_file)
+    asked = Asked(options.model, options.threads, options.dtype, choice)
+    code = serve(asked, sys.stdin.buffer, frames)
     sys.stderr.flush()
     os._exit(code)
 

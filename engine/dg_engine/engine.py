@@ -15,6 +15,10 @@ class EngineError(Exception):
     """An engine that cannot serve; its message is one sentence that says what to do."""
 
 
+class EngineDown(EngineError):
+    """An engine elsewhere that does not answer now and may do so later."""
+
+
 class EngineState(enum.StrEnum):
     """Where the engine stands."""
 

@@ -7,19 +7,18 @@ The server holds the weights; here lie the checkpoint's configuration and tokeni
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
 from dg_engine.canvas_backend import Limits
 from dg_engine.canvas_engine import CanvasEngine
-from dg_engine.engine import EngineError
+from dg_engine.choice import is_near
+from dg_engine.engine import EngineDown, EngineError
 from dg_engine.job import EngineInfo
 from dg_engine.model_config import read_config
 from dg_engine.tokenizer import Tokenizer
@@ -120,7 +119,7 @@ class RemoteBackend:
                         f"The connection to {self._where} broke ({reason})."
                     ) from error
             if pause is None:
-                raise EngineError(_down(self._where, reason))
+                raise EngineDown(_down(self._where, reason))
             await asyncio.sleep(pause)
 
     @property
@@ -194,12 +193,7 @@ class RemoteEngine(CanvasEngine):
 
 def _client(url: str, key: str | None, options: RemoteOptions) -> httpx.AsyncClient:
     """A client that checks certificates; proxies are for servers that are not on this machine."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise EngineError(f"{url} is no address; write http://HOST:PORT or https://HOST.")
-    near = _is_loopback(parts.hostname)
-    if key and parts.scheme == "http" and not near:
-        raise EngineError(f"{url} would carry the key unencrypted; use https.")
+    near = is_near(url)
     return httpx.AsyncClient(
         base_url=url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -208,15 +202,6 @@ def _client(url: str, key: str | None, options: RemoteOptions) -> httpx.AsyncCli
         trust_env=not near,
         transport=options.transport,
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _key(options: RemoteOptions) -> str | None:
@@ -235,7 +220,7 @@ async def _served(client: httpx.AsyncClient) -> _Served:
         answer = await client.get("v1/models")
     except httpx.TransportError as error:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise EngineError(_down(str(client.base_url), reason)) from error
+        raise EngineDown(_down(str(client.base_url), reason)) from error
     await _check(answer)
     try:
         return msgspec.json.decode(answer.content, type=_ServedList).data[0]

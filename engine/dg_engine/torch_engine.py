@@ -50,6 +50,11 @@ class Worker:
         self._closing = False
 
     @property
+    def info(self) -> EngineInfo:
+        """What is loaded."""
+        return self._loaded.info
+
+    @property
     def jobs(self) -> int:
         """Jobs queued or running."""
         with self._wake:
