@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from dg_lsp.transport import MAX_MESSAGE_BYTES, MAX_WAITING, Inbox, messages
 
+from bench.load import framing
 from bench.load.fuzz import fuzz
 from bench.load.messages import Fuzzer
 from bench.load.shots import DEEP, FIRST_ID, framed
@@ -34,6 +35,20 @@ def test_five_thousand_malformed_messages_leave_a_server_that_answers(tiny: Path
     assert (verdict.alive, verdict.status) == (True, 0)
     assert verdict.must > COUNT / 3
     assert len(verdict.sent) >= 14
+
+
+def test_bytes_that_are_nearly_messages_are_read_or_refused_in_both_framings() -> None:
+    outcomes, _, faults = framing.run(20_000, SEED)
+    assert faults == []
+    for often in ("engine: message", "engine: refused", "LSP: 0 messages", "LSP: 2 messages"):
+        assert outcomes[often] > 500
+
+
+def test_a_reader_that_raises_anything_else_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "unpack_reply", lambda body: {}[body])
+    _, _, faults = framing.run(100, SEED)
+    assert len(faults) > 10
+    assert "KeyError" in faults[0]
 
 
 def test_the_same_seed_gives_the_same_messages() -> None:
