@@ -460,7 +460,7 @@ def speaks(protocol: int, what: str) -> None:
 
 def own_engine(patch: pytest.MonkeyPatch) -> None:
     """What a window runs where there is no daemon for it."""
-    patch.setattr(link, "child_command", lambda *_: [sys.executable, "-P", str(CHILD)])
+    patch.setattr(link, "engine_command", lambda _: [sys.executable, "-P", str(CHILD)])
 
 
 speaks(PROTOCOL - 1, "an older")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dg_engine.engine import EngineError, EngineState, EngineStatus
 from dg_engine.job import CanvasJob, Done, DoneKind, EngineInfo, Frame
-from dg_engine.links import Channel, ChildLink, Link, LinkLost, child_command
+from dg_engine.links import Channel, ChildLink, Link, child_command
 from dg_engine.wire import (
     HEADER,
     PROTOCOL,
@@ -202,8 +202,6 @@ class LinkedEngine:
         """Open a channel and read it to its end; returns why it ended, one sentence."""
         try:
             channel = await self._link.open()
-        except LinkLost as error:
-            return str(error)
         except EngineError as error:
             self._failure = str(error)
             return self._failure

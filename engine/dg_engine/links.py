@@ -22,10 +22,6 @@ LOG_LINES = 20
 LINE_CHARS = 500
 
 
-class LinkLost(Exception):
-    """The engine could not be reached this time; its message is one sentence."""
-
-
 class Channel(Protocol):
     """An open connection that carries the frames of dg_engine.wire."""
 
@@ -60,10 +56,7 @@ class Link(Protocol):
     """Opens channels."""
 
     async def open(self) -> Channel:
-        """A new channel.
-
-        Raises LinkLost when another try may succeed, EngineError when none will.
-        """
+        """A new channel; raises EngineError when there will be none."""
         ...
 
 

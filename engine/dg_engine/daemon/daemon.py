@@ -29,6 +29,7 @@ from dg_engine.daemon.messages import (
 from dg_engine.daemon.place import Place
 from dg_engine.daemon.shared import SharedEngine, resident_bytes
 from dg_engine.daemon.window import Window
+from dg_engine.links import child_command
 from dg_engine.wire import Cancel, Close, Ping, Pong, Submit, WireError
 
 logger = logging.getLogger(__name__)
@@ -50,9 +51,13 @@ Starter = Callable[[Hello, OnStatus], LinkedEngine]
 
 def engine_child(hello: Hello, on_status: OnStatus) -> LinkedEngine:
     """The engine as a child of the daemon."""
-    return EngineClient(
-        Path(hello.model), threads=hello.threads, dtype=hello.dtype, on_status=on_status
-    )
+    return EngineClient(Path(hello.model), command=engine_command(hello), on_status=on_status)
+
+
+def engine_command(hello: Hello) -> list[str]:
+    """The command of the engine's process, as a child of this one."""
+    command = child_command(Path(hello.model), hello.threads, hello.dtype)
+    return [*command, *hello.choice.arguments()]
 
 
 class Daemon:
@@ -65,7 +70,7 @@ class Daemon:
         self._version = version
         self._limits = limits
         self._start = start
-        self._engines: dict[tuple[str, int | None, str | None], SharedEngine] = {}
+        self._engines: dict[tuple[object, ...], SharedEngine] = {}
         self._windows: dict[Window, SharedEngine] = {}
         self._lock: IO[str] | None = None
         self._listener: socket.socket | None = None
@@ -208,7 +213,7 @@ class Daemon:
             window.put(Refused(f"{MOST_WINDOWS} windows are attached; close some.", retry=False))
             return False
         window.name, window.pid = hello.name[:80], hello.pid
-        key = hello.model, hello.threads, hello.dtype
+        key = hello.model, hello.threads, hello.dtype, hello.choice
         engine = self._engines.get(key)
         if engine is None:
             engine = self._engines[key] = SharedEngine(

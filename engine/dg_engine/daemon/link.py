@@ -12,9 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from dg_engine.choice import EngineChoice
 from dg_engine.client import BACKOFF_SECONDS, LinkedEngine, OnStatus
 from dg_engine.daemon.credentials import peer_uid
-from dg_engine.daemon.daemon import Limits
+from dg_engine.daemon.daemon import Limits, engine_command
 from dg_engine.daemon.messages import (
     PROTOCOL,
     Ask,
@@ -29,7 +30,7 @@ from dg_engine.daemon.messages import (
 )
 from dg_engine.daemon.place import Place, runtime_place
 from dg_engine.engine import EngineError
-from dg_engine.links import Channel, ChildLink, child_command
+from dg_engine.links import Channel, ChildLink
 from dg_engine.wire import HEADER, WireError, body_length
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class DaemonEngine(LinkedEngine):
         name: str = "",
         threads: int | None = None,
         dtype: str | None = None,
+        choice: EngineChoice | None = None,
         limits: Limits | None = None,
         on_status: OnStatus | None = None,
         command: Sequence[str] | None = None,
@@ -66,12 +68,17 @@ class DaemonEngine(LinkedEngine):
             name: what people call this window.
             threads: CPU threads of the engine, None for PyTorch's choice.
             dtype: "bfloat16" or "float32", None for what suits the machine.
+            choice: which engine, PyTorch on this machine where left out.
             limits: of a daemon that is started here.
             on_status: told of every change of state, in the event loop.
             command: what to run instead of the daemon (tests).
             backoff_seconds: waits between the loss of a daemon and the next try.
         """
-        hello = Hello(PROTOCOL, version, os.getpid(), name, str(model.resolve()), threads, dtype)
+        folder = str(model.resolve())
+        hello = Hello(
+            *(PROTOCOL, version, os.getpid(), name, folder, threads, dtype),
+            choice or EngineChoice(),
+        )
         link = DaemonLink(hello, command or daemon_command(limits or Limits()))
         super().__init__(link, on_status=on_status, backoff_seconds=backoff_seconds)
 
@@ -91,14 +98,10 @@ class DaemonLink:
             return await self._attach(place)
         except EngineError as error:
             logger.warning("%s This window runs an engine of its own.", error)
-        hello = self._hello
-        return await ChildLink(child_command(Path(hello.model), hello.threads, hello.dtype)).open()
+        return await ChildLink(engine_command(self._hello)).open()
 
     async def _attach(self, place: Place) -> Channel:
-        """A channel to the daemon.
-
-        Raises LinkLost when it ended meanwhile, EngineError when there will be none.
-        """
+        """A channel to the daemon; raises EngineError when there will be none."""
         end = time.monotonic() + START_SECONDS
         started: subprocess.Popen[bytes] | None = None
         while time.monotonic() < end:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from dg_engine.choice import EngineChoice
 from dg_engine.wire import Cancel, Close, Ping, Reply, Submit, WireError, framed
 
 PROTOCOL = 1
@@ -22,6 +23,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """The checkpoint folder."""
     threads: int | None = None
     dtype: str | None = None
+    choice: EngineChoice = EngineChoice()
+    """Which engine, and where it is; no key."""
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
