@@ -128,6 +128,16 @@ async def test_a_diagnostic_is_fixed_by_its_message_on_its_lines(clients: Client
 
 
 @pytest.mark.asyncio
+async def test_an_editor_that_says_null_for_false_gets_its_edit(clients: Clients) -> None:
+    client = await showing(clients, "def f(a):\n    return c\n", "return a")
+    found = await actions(client, at(1, 11), diagnostics=[DIAGNOSTIC])
+    (fix,) = [action for action in found if action["title"] == FIX]
+    assert fix["command"]["arguments"][0].pop("preview") is False
+    fix["command"]["arguments"][0]["preview"] = None
+    assert (await chosen(client, fix))["applied"] is True
+
+
+@pytest.mark.asyncio
 async def test_several_diagnostics_are_told_apart(clients: Clients) -> None:
     client = await showing(clients, BARE)
     other = {**DIAGNOSTIC, "message": "too long " * 20}

@@ -30,8 +30,11 @@ class Arguments(msgspec.Struct, frozen=True):
     instruction: str = ""
     version: int | None = None
     """The version that the range was taken from; another one is refused."""
-    preview: bool = False
-    """Whether drafts are shown by `dg/editPreview`, and nothing applied before dg.acceptEdit."""
+    preview: bool | None = False
+    """Whether drafts are shown by `dg/editPreview`, and nothing applied before dg.acceptEdit.
+
+    Emacs' lsp-mode gives back null for the false that it got.
+    """
 
 
 class Asked(NamedTuple):
