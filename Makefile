@@ -16,7 +16,7 @@ warm start after 1 character;two at once;two in turn"
 help:
 	@echo "make demo   fill a hole in a file of the standard library"
 	@echo "make test   run the tests"
-	@echo "make test-editors  drive real VS Code and Neovim (installs them into ~/.cache; needs apt-get)"
+	@echo "make test-editors  drive real VS Code, Neovim, Emacs and Helix (installs them into ~/.cache; needs apt-get)"
 	@echo "make test-vllm  run the GPU engine's tests on vLLM for the CPU (installs it into .venv/vllm)"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
@@ -38,6 +38,7 @@ test: $(DEV)
 
 test-editors: $(DEV)
 	@tests/editors/setup_nvim.sh $(BIN)/python
+	@tests/editors/setup_terminal.sh $(BIN)/python
 	@$(BIN)/python -m pytest tests/editors
 	@tests/editors/vscode/run.sh
 

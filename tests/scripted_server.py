@@ -2,8 +2,10 @@
 
 The script is an object: `answers`, `drafts`, `load` ("now", "later" or an error sentence), `child`.
 Tests steer the engine by messages of their own: `test/release`, `test/hold`, `test/loaded`, and
-the requests `test/engine` and `test/shown` (what every job showed the model); `test/fail` is a
-handler that fails. Every job that starts is told of by the notification `test/job`.
+the requests `test/engine`, `test/shown` and `test/shown_ahead` (what every job, or every one of
+the lowest priority, showed the model); `test/fail` is a
+handler that fails. Every job that starts is told of by the notification `test/job`, unless the
+script says `quiet`: editors complain of what they do not know.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
     server = create_server(factory)
 
     def tell(job: CanvasJob) -> None:
+        if script.get("quiet"):
+            return
         prefetch = job.priority is Priority.PREFETCH
         server.protocol.notify("test/prefetch" if prefetch else "test/job", {"id": job.id})
         if script.get("child"):
@@ -88,12 +92,17 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
             else {},
         }
 
+    def texts(jobs: list[CanvasJob]) -> object:
+        decode = tokenizer.decode
+        return [{"prompt": decode(job.prompt), "canvas": decode(job.canvas)} for job in jobs]
+
     @server.feature("test/shown")
     def shown(params: Any) -> object:
-        return [
-            {"prompt": tokenizer.decode(job.prompt), "canvas": tokenizer.decode(job.canvas)}
-            for job in engine.jobs
-        ]
+        return texts(engine.jobs)
+
+    @server.feature("test/shown_ahead")
+    def shown_ahead(params: Any) -> object:
+        return texts(engine.prefetches)
 
     @server.feature("test/fail")
     def fail(params: Any) -> None:

@@ -35,10 +35,17 @@ def installed() -> Path:
 
 
 class Nvim:
-    """One Neovim with our plugin, in a home of its own."""
+    """One Neovim, with our plugin if not told otherwise, in a home of its own."""
 
     def __init__(
-        self, version: str, home: Path, server: list[str], *, before: str = "", **options: Any
+        self,
+        version: str,
+        home: Path,
+        server: list[str] | None = None,
+        *,
+        before: str = "",
+        plugin: bool = True,
+        **options: Any,
     ) -> None:
         """`before` is Lua that runs ahead of our setup; `options` are given to it."""
         nvim = installed()
@@ -49,6 +56,7 @@ class Nvim:
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
         given = {"cmd": server, **options}
+        ours = f"require('dg').setup(vim.json.decode([==[{json.dumps(given)}]==]))\n"
         init = home / "init.lua"
         init.write_text(
             f"vim.opt.runtimepath:prepend('{CLIENT}')\n"
@@ -59,7 +67,7 @@ class Nvim:
             # Otherwise a long message waits for a key, and no call is answered meanwhile.
             "vim.o.messagesopt = 'wait:0,history:500'\n"
             f"{before}\n"
-            f"require('dg').setup(vim.json.decode([==[{json.dumps(given)}]==]))\n"
+            f"{ours if plugin else ''}"
         )
         folders = {f"XDG_{name}_HOME": home / name.lower() for name in ("CONFIG", "DATA", "STATE")}
         kept = {key: value for key, value in os.environ.items() if not key.startswith("NVIM")}
