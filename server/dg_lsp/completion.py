@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from dg_engine.engine import Engine
 from dg_engine.job import CanvasJob, Frame, Priority
 from dg_engine.tokenizer import Tokenizer
@@ -204,6 +205,10 @@ class Completer:
     async def fill_marks(self, asked: FillRequest, *, deadline_ms: int | None = None) -> Fill:
         """Fill marks, several on one canvas where they fit."""
         return await self._filling.run(asked, self.settings, deadline_ms=deadline_ms)
+
+    async def ask(self, job: CanvasJob) -> Answer:
+        """The engine's answer to a job that was made elsewhere, under a name of ours."""
+        return await self._runner.run(msgspec.structs.replace(job, id=self._new_id()))
 
     def explain(
         self, source: Source, offset: int, *, multi_line: bool | None = None

@@ -44,6 +44,11 @@ class Server(LanguageServer):
         )
         self.wire = cast("Protocol", self.protocol)
         self.session = Session(self.wire, engine_factory)
+        self.wire.experimental = self._experimental
+
+    def _experimental(self) -> dict[str, bool]:
+        """What the settings allow beyond the specification."""
+        return {"copilotInlineEdit": True} if self.session.settings.server.next_edit else {}
 
     def report_server_error(self, error: Exception, source: ServerErrors) -> None:
         """Show that a handler failed by the kind of error: what it says may quote people's code."""

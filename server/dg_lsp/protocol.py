@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, cast
 
 import msgspec
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
-from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    LanguageServerProtocol,
+    lsp_method,
+)
 
 from dg_lsp.editor import EditorError
 from dg_lsp.positions import without_lone_surrogates
@@ -58,6 +63,8 @@ class Protocol(LanguageServerProtocol):
         self._greeted = False
         self.outbox: Outbox | None = None
         """Where messages are written, for those that may replace each other."""
+        self.experimental: Callable[[], dict[str, Any]] = dict
+        """What the server can do that the specification has no word for."""
 
     @property
     def was_shut_down(self) -> bool:
@@ -83,6 +90,16 @@ class Protocol(LanguageServerProtocol):
         self._own_params[method] = params
         if on_receipt is not None:
             self._on_receipt[method] = on_receipt
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(
+        self, params: types.InitializeParams
+    ) -> Generator[Any, Any, types.InitializeResult]:
+        """As pygls, with what else the settings allow."""
+        result: types.InitializeResult = yield from super().lsp_initialize(params)
+        if experimental := self.experimental():
+            result.capabilities.experimental = experimental
+        return result
 
     def receive(self, body: bytes) -> None:
         """Handle one message; whatever is wrong with it, the next one is handled as well."""

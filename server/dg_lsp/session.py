@@ -17,6 +17,7 @@ from dg_lsp.documents import DocumentStore
 from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
 from dg_lsp.flights import Flights
+from dg_lsp.next_edit.desk import NextEdits
 from dg_lsp.notebooks import NotebookStore
 from dg_lsp.positions import Encoding
 from dg_lsp.previews import Previews
@@ -49,6 +50,8 @@ class Session:
         self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
         self.desk = Desk()
         """What was suggested and what became of it."""
+        self.next_edits = NextEdits()
+        """What was edited, and which edits were proposed after it."""
         self.context = Keeper(self.documents)
         """What else of the workspace may help."""
         self.engine = EngineHost(engine_factory, self._model_changed)
@@ -120,6 +123,7 @@ class Session:
         self.gate = Gate(roots, settings.server.privacy, privacy)
         self.context.configure(roots, self.gate)
         self.desk.forget()
+        self.next_edits.forget()
         logs.set_level(settings.server.log_level)
         self.status.set_problems(settings.problems)
         for problem in settings.problems:

@@ -87,6 +87,13 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     prefetch: Annotated[
         bool, _setting("Whether what comes behind a suggestion is prepared while it is shown.")
     ] = True
+    next_edit: Annotated[
+        bool,
+        _setting(
+            "Whether an edit at another place of the file is proposed after yours "
+            "(`textDocument/copilotInlineEdit`)."
+        ),
+    ] = False
     log_level: Annotated[
         LogLevel,
         _setting(

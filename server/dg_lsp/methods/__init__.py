@@ -14,6 +14,7 @@ from lsprotocol import types
 
 from dg_lsp.methods import (
     code_action,
+    copilot_inline_edit,
     did_change,
     did_change_configuration,
     did_change_workspace_folders,
@@ -21,6 +22,7 @@ from dg_lsp.methods import (
     did_open,
     did_partially_accept_completion,
     did_show_completion,
+    did_show_inline_edit,
     execute_command,
     exit,
     initialize,
@@ -79,6 +81,13 @@ METHODS = [
         did_partially_accept_completion.handle,
         did_partially_accept_completion.Params,
     ),
+    Method(
+        copilot_inline_edit.NAME,
+        copilot_inline_edit.handle,
+        copilot_inline_edit.Params,
+        on_receipt=copilot_inline_edit.on_receipt,
+    ),
+    Method(did_show_inline_edit.NAME, did_show_inline_edit.handle, did_show_inline_edit.Params),
     Method(
         types.TEXT_DOCUMENT_CODE_ACTION,
         code_action.handle,

@@ -33,6 +33,7 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
         logger.warning("A document was changed that is not open.")
         return
     is_cell = session.notebooks.holding(document.uri) is not None
+    follows = session.configuration_of(document.uri).next_edit
     opened, version = document, which.version
     version = document.version + 1 if version is None else version
     for change in changes:
@@ -40,6 +41,8 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
         session.previews.follow(before, change, document)
         if not is_cell:  # cells read each other as they are
             session.context.changed(before, change, document, session.encoding)
+            if follows:
+                session.next_edits.changed(before, document)
     document = msgspec.structs.replace(document, version=version)
     session.documents.put(document)
     session.desk.changed(opened, document)

@@ -25,6 +25,7 @@ def closed(session: Session, uri: str) -> None:
     """Forget a text."""
     session.documents.remove(uri)
     session.desk.closed(uri)
+    session.next_edits.closed(uri)
     session.context.closed(uri)
     session.previews.close(uri)
     session.flights.end_document(normalised(uri), CLOSED)

@@ -31,6 +31,7 @@ def handle(session: Session, params: Params) -> None:
 def opened(session: Session, item: OpenedDocument) -> Document:
     """Take a text in."""
     session.desk.closed(item.uri)
+    session.next_edits.closed(item.uri)
     session.previews.close(item.uri)  # of a document that was open already
     document = Document.of(item.uri, item.version, item.language_id, item.text)
     session.documents.put(document)

@@ -15,6 +15,7 @@ from dg_lsp.commands import (
     discard_edit,
     edit,
     fill_holes,
+    next_edit_accepted,
     status,
     write_docstring,
 )
@@ -47,6 +48,7 @@ COMMANDS = {
         complete_block,
         discard_edit,
         fill_holes,
+        next_edit_accepted,
         status,
         write_docstring,
     )

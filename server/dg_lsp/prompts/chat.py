@@ -56,6 +56,7 @@ class Chat:
         marks_together=True,
         # The fence that closes an answer is no end token, so the lines keep their length.
         edit_slack=[0],
+        next_edit_in_words=True,
     )
 
     def __init__(self, tokenizer: Tokenizer) -> None:

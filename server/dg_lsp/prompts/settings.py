@@ -66,6 +66,8 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Whether marks near each other share a canvas; dg-tiny does better one after the other."""
     mark_widths: list[int] = msgspec.field(default_factory=lambda: [2, 4, 8])
     """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
+    next_edit_in_words: bool = False
+    """Whether a model that is asked about a next edit is told in words what the user did."""
     judge_pins: int = 8
     """Tokens of the suffix that the causal judge reads behind each candidate."""
     least_confidence: float = 0.35

@@ -26,7 +26,7 @@ _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
 _REMEMBERED = 16
 _NAMES = {"json": "1"}
 """The simplest text that is something, where that is not a name."""
-_UNKNOWN = 1_000_000
+UNKNOWN = 1_000_000
 """Faults of a text that takes too long to parse."""
 
 _TOP_LEVEL = re.compile(r"^(?=[^\s)\]}#'\"])", re.MULTILINE)
@@ -71,7 +71,7 @@ class Window:
         """ERROR and MISSING nodes near the cursor once `text` stands there."""
         tree = self.with_text(text)
         if tree is None:
-            return _UNKNOWN
+            return UNKNOWN
         return self._faults(tree, len(self._head) + len(text.encode()))
 
     def adds_faults(self, text: str) -> bool:

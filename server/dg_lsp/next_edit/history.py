@@ -1,0 +1,107 @@
+"""What was edited lately, with the lines as they were, followed through what is edited around."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dg_lsp.lines import Lines, alike
+from dg_lsp.shown.changes import Change
+from dg_lsp.uris import normalised
+
+MOST_EDITS = 32
+"""Of one document."""
+MOST_LINES = 48
+"""Of one edit: what is longer was pasted or generated, and says nothing about other places."""
+
+
+class Edited(msgspec.Struct, frozen=True):
+    """Lines of a document that are not what they were."""
+
+    first: int
+    """The first of the lines as they are now, from zero."""
+    count: int
+    """How many they are now."""
+    old: tuple[str, ...]
+    """What they were, with their line breaks."""
+
+    @property
+    def end(self) -> int:
+        """The line behind the last one."""
+        return self.first + self.count
+
+    def new(self, lines: Lines) -> list[str]:
+        """What they are in the newest version."""
+        return lines.between(self.first, self.end)
+
+    def trimmed(self, lines: Lines) -> Edited:
+        """Without the lines at both ends that are what they were."""
+        new = self.new(lines)
+        head = alike(self.old, new)
+        tail = alike(self.old[head:][::-1], new[head:][::-1])
+        old = self.old[head : len(self.old) - tail]
+        return Edited(self.first + head, self.count - head - tail, old)
+
+    def undone(self, lines: Lines) -> Lines:
+        """The text without this edit."""
+        if self.count:
+            return lines.replaced(self.first, self.end, self.old)
+        here = lines[self.first] if self.first < lines.count else ""
+        return lines.replaced(self.first, self.first + 1, [*self.old, here])
+
+
+class History:
+    """The last edits of every open document, the newest first."""
+
+    def __init__(self) -> None:
+        self._edits: dict[str, list[Edited]] = {}
+
+    def of(self, uri: str) -> list[Edited]:
+        """The last edits of a document, in its newest version."""
+        return list(self._edits.get(normalised(uri), ()))
+
+    def changed(self, uri: str, before: Lines, change: Change, after: Lines) -> None:
+        """Lines of a document changed; an edit that touches older ones is one with them."""
+        key = normalised(uri)
+        touched: list[Edited] = []
+        others: list[Edited] = []
+        for edit in self._edits.get(key, ()):
+            if _touches(edit, change):
+                touched.append(edit)
+            elif edit.first >= change.old_last:
+                moved = msgspec.structs.replace(edit, first=edit.first + change.grown)
+                others.append(moved)
+            else:
+                others.append(edit)
+        merged = _merged(touched, before, change)
+        if max(merged.count, len(merged.old)) <= MOST_LINES:
+            merged = merged.trimmed(after)
+            if merged.old or merged.count:
+                others.insert(0, merged)
+        self._edits[key] = others[:MOST_EDITS]
+
+    def closed(self, uri: str) -> None:
+        """A document was closed, or opened anew."""
+        self._edits.pop(normalised(uri), None)
+
+
+def _touches(edit: Edited, change: Change) -> bool:
+    """Whether a change, in lines of the version before it, is a part of an edit.
+
+    Lines that are added at either end are none, but for those put where some were taken away.
+    """
+    if edit.count == 0 and change.first == change.old_last:
+        return edit.first == change.first
+    return edit.first < change.old_last and change.first < edit.end
+
+
+def _merged(touched: list[Edited], before: Lines, change: Change) -> Edited:
+    """The change and all edits that it touches as one."""
+    first = min([change.first, *(edit.first for edit in touched)])
+    end = max([change.old_last, *(edit.end for edit in touched)])
+    old: list[str] = []
+    at = first
+    for edit in sorted(touched, key=lambda edit: edit.first):
+        old += [*before.between(at, edit.first), *edit.old]
+        at = edit.end
+    old += before.between(at, end)
+    return Edited(first, end - first + change.grown, tuple(old))

@@ -1,0 +1,170 @@
+"""The same change of the same tokens at other lines, as text; in any language."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dg_lsp.lines import Lines, body_of
+from dg_lsp.next_edit.history import Edited
+from dg_lsp.next_edit.tokens import MOST_CHARS, Swap, is_name, swaps_between, tokens_of
+
+MOST_PLACES = 200
+"""Lines that are compared with an edit at most."""
+ENOUGH_CONTEXT = 3
+"""Tokens around a change that must be there again when it was seen only once."""
+_SEEN_OFTEN = 3
+"""A change made so often needs nothing around it."""
+_FAR = 8
+"""Tokens of context on each side that are compared."""
+MOST_SWAPS = 4
+"""Of one line; more of them are a line written anew."""
+
+
+class Pattern(NamedTuple):
+    """A change of tokens, and what must stand around them."""
+
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    words: frozenset[str] = frozenset()
+    """Names that must stand in the line, when none stands next to the change."""
+
+
+class Repeat(NamedTuple):
+    """A line where an edit may be repeated."""
+
+    line: int
+    new: str
+    """The line without its break, once that is done."""
+    alike: int
+    """Tokens around the change that are as they were at the edit."""
+    seen: int
+    """How often the user made this change."""
+
+
+def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
+    """Lines where the newest edit's change can be made again, those seen most often first.
+
+    Between equals the nearest behind the edit comes first, then those before it.
+    """
+    if not history:
+        return []
+    newest, *older = history
+    swaps = _swaps(newest, lines)
+    if not swaps or len({swap.line for swap in swaps}) != 1 or len(swaps) > MOST_SWAPS:
+        return []
+    known = [swap for edit in older for swap in _swaps(edit, lines)]
+    seen = 1 + min(_times(swap, known) for swap in swaps)
+    patterns = [_pattern(swap, known) if seen > 1 else _pattern(swap, ()) for swap in swaps]
+    if not all(_says_enough(pattern, seen) for pattern in patterns):
+        return []
+    edited = {line for edit in history for line in range(edit.first, edit.end)}
+    found: list[Repeat] = []
+    for line in _order(newest, lines):
+        if line in edited or len(found) >= MOST_PLACES:
+            continue
+        made = _made(lines[line], patterns, loose=seen > 1)
+        if made is not None:
+            found.append(Repeat(line, made[0], made[1], seen))
+    return found if seen > 1 else sorted(found, key=lambda repeat: -repeat.alike)
+
+
+def _swaps(edit: Edited, lines: Lines) -> list[Swap]:
+    return swaps_between(edit.old, edit.new(lines)) or []
+
+
+def _times(swap: Swap, known: Iterable[Swap]) -> int:
+    return sum((k.removed, k.added) == (swap.removed, swap.added) for k in known)
+
+
+def _pattern(swap: Swap, known: Sequence[Swap]) -> Pattern:
+    """A swap with the context that every time it was made has in common."""
+    before, after = swap.before[-_FAR:], swap.after[:_FAR]
+    words = {token for token in (*swap.before, *swap.after) if is_name(token)}
+    for other in known:
+        if (other.removed, other.added) == (swap.removed, swap.added):
+            before = _common(before[::-1], other.before[::-1])[::-1]
+            after = _common(after, other.after)
+            words &= {*other.before, *other.after}
+    named = any(map(is_name, (*before, *swap.removed, *after)))
+    return Pattern(swap.removed, swap.added, before, after, frozenset(() if named else words))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return tuple(one[:count])
+
+
+def _says_enough(pattern: Pattern, seen: int) -> bool:
+    """Whether there is anything to find the place by: a name, and something around it."""
+    around = [*pattern.before, *pattern.removed, *pattern.after, *pattern.words]
+    whole = len(pattern.before) + len(pattern.after)
+    least = 2 - bool(pattern.removed) if seen < _SEEN_OFTEN else 0
+    return whole >= least and any(is_name(token) and len(token) > 1 for token in around)
+
+
+def _order(newest: Edited, lines: Lines) -> Iterator[int]:
+    yield from range(newest.end, lines.count)
+    yield from range(newest.first - 1, -1, -1)
+
+
+def _made(line: str, patterns: Sequence[Pattern], *, loose: bool) -> tuple[str, int] | None:
+    """The line with every change made, and the least context; None where one does not fit.
+
+    `loose` asks for the whole context of a pattern that was made from several edits; otherwise
+    enough of it must be there.
+    """
+    if len(line) > MOST_CHARS or not all(_may_hold(line, pattern) for pattern in patterns):
+        return None
+    least = 2 * _FAR
+    text = body_of(line)
+    for pattern in patterns:
+        tokens = tokens_of(text)
+        if not pattern.words.issubset(tokens):
+            return None
+        found = _places(tokens, pattern, loose=loose)
+        if not found:
+            return None
+        best = max(alike for _, _, alike in found)
+        (start, end, alike), *others = [place for place in found if place[2] == best]
+        if others:
+            return None  # which of them is meant cannot be told
+        text = "".join([*tokens[:start], *pattern.added, *tokens[end:]])
+        least = min(least, alike)
+    return text, least
+
+
+def _may_hold(line: str, pattern: Pattern) -> bool:
+    """A quick look; most lines end here."""
+    nearest = (*pattern.before[-1:], *pattern.after[:1]) if not pattern.removed else ()
+    wanted = (*pattern.removed, *nearest, *pattern.words)
+    return all(token in line for token in wanted if not token.isspace())
+
+
+def _places(tokens: Sequence[str], pattern: Pattern, *, loose: bool) -> list[tuple[int, int, int]]:
+    """Where a pattern fits: start, end and how many tokens around are alike."""
+    count = len(pattern.removed)
+    whole = len(pattern.before) + len(pattern.after)
+    said = [index for index, token in enumerate(tokens) if not token.isspace()]
+    found: list[tuple[int, int, int]] = []
+    for start in range(len(tokens) - count + 1):
+        end = start + count
+        if tuple(tokens[start:end]) != pattern.removed:
+            continue
+        if count == 0 and start < len(tokens) and tokens[start].isspace():
+            continue  # the same place as behind the blank
+        first, behind = bisect_left(said, start), bisect_left(said, end)
+        before = _common(pattern.before[::-1], [tokens[i] for i in said[:first][-_FAR:]][::-1])
+        after = _common(pattern.after, [tokens[i] for i in said[behind : behind + _FAR]])
+        alike = len(before) + len(after)
+        both = count > 0 or (before and after)
+        if alike == whole if loose else alike >= ENOUGH_CONTEXT and both:
+            found.append((start, end, alike))
+    return found
