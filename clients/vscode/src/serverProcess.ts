@@ -44,17 +44,9 @@ export class ServerProcess implements Disposable {
 
   /** Start `program`, in place of the one that runs. */
   start(program: string): Promise<void> {
-    return this.#next(async () => {
-      await this.#end();
+    return this.#next(() => {
       this.#crashes.forget();
-      this.#client = this.#make(program);
-      this.log.info(`Starting ${program} --stdio`);
-      try {
-        await this.#client.start();
-      } catch (error) {
-        this.log.error(`The server did not start: ${error}`);
-        this.#states.fire("stopped");
-      }
+      return this.#run(program);
     });
   }
 
@@ -80,6 +72,28 @@ export class ServerProcess implements Disposable {
     return this.#turn;
   }
 
+  async #run(program: string): Promise<void> {
+    await this.#end();
+    const client = this.#make(program);
+    this.#client = client;
+    this.log.info(`Starting ${program} --stdio`);
+    try {
+      await client.start();
+    } catch (error) {
+      this.log.error(`The server did not start: ${error}`);
+      if (this.#client === client) this.#states.fire("stopped");
+    }
+  }
+
+  /** One that ended by itself is followed by another, in its turn. */
+  #replace(program: string): void {
+    this.#client = undefined;
+    this.#states.fire("starting");
+    void this.#next(async () => {
+      if (this.#client === undefined) await this.#run(program);
+    });
+  }
+
   async #end(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
@@ -93,6 +107,7 @@ export class ServerProcess implements Disposable {
   #make(program: string): LanguageClient {
     /** One that was replaced is over, however it ends. */
     const isCurrent = () => this.#client === client;
+    let isFollowed = false;
     const options: LanguageClientOptions = {
       documentSelector: documentSelector(clientSettings().languages),
       outputChannel: this.log,
@@ -105,11 +120,12 @@ export class ServerProcess implements Disposable {
       },
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
-        closed: () => ({
-          action:
-            isCurrent() && this.#crashes.another() ? CloseAction.Restart : CloseAction.DoNotRestart,
-          handled: true, // the status bar says it
-        }),
+        closed: () => {
+          isFollowed = isCurrent() && this.#crashes.another();
+          // The library's own restart can go on beside a start that somebody asks for, and two of
+          // its clients cannot have the same commands.
+          return { action: CloseAction.DoNotRestart, handled: true }; // the status bar says it
+        },
       },
     };
     const client: LanguageClient = new QuietClient(
@@ -119,7 +135,10 @@ export class ServerProcess implements Disposable {
       options,
     );
     client.onDidChangeState(({ newState }) => {
-      if (isCurrent()) this.#states.fire(stateOf(newState));
+      if (!isCurrent()) return;
+      const state = stateOf(newState);
+      if (state === "stopped" && isFollowed) this.#replace(program);
+      else this.#states.fire(state);
     });
     client.onNotification(STATUS_METHOD, (status: ServerStatus) => this.#tell(client, status));
     client.onNotification(PREVIEW_METHOD, this.onPreview);

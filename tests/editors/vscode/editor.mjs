@@ -78,12 +78,18 @@ export class Editor {
     await this.command(`Preferences: Open ${whose} Settings (JSON)`);
     await this.page.locator('.tab.active[data-resource-name="settings.json"]').waitFor();
     await this.focus();
-    await this.press("Control+a");
-    // All at once, for brackets that are typed would be closed by the editor.
     const all = whose === "User" ? { ...this.settings, ...settings } : settings;
-    await this.page.keyboard.insertText(JSON.stringify(all, null, 2));
-    await this.press("Control+s");
-    await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
+    const wanted = JSON.stringify(all);
+    const path = join(this.home, "data", whose === "User" ? "User" : "Machine", "settings.json");
+    // The tab is there before its text, so what was selected may have been less than all of it.
+    await this.until(async () => {
+      await this.press("Control+a");
+      // In one line, for the editor would indent others; what it closes by itself goes again.
+      await this.page.keyboard.insertText(wanted);
+      await this.press("Control+Shift+End", "Delete", "Control+s");
+      await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
+      return readFileSync(path, "utf8");
+    }, wanted);
     await this.page.locator(`.tab[data-resource-name="${back}"]`).click();
     await this.focus();
   }
@@ -101,14 +107,28 @@ export class Editor {
 
   /** Open a file with this text, the cursor at its beginning. */
   async open(name, text) {
-    writeFileSync(join(this.workspace, name), text);
-    const remote = `vscode-remote://127.0.0.1:${this.port}${this.workspace}/${name}`;
-    const payload = encodeURIComponent(JSON.stringify([["openFile", remote]]));
-    await this.page.goto(`${this.url}/?folder=${this.workspace}&payload=${payload}`);
+    await this.#visit(name, text);
     await this.page.locator(".editor-instance .view-lines").first().waitFor();
     await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
     await this.focus();
     await this.press("Control+Home");
+  }
+
+  /** Open a notebook, the cursor in its n-th cell of code. */
+  async openNotebook(name, text, cell) {
+    await this.#visit(name, text);
+    const lines = this.page.locator(".notebookOverlay .code-cell-row .view-lines").nth(cell - 1);
+    await lines.waitFor();
+    await lines.click();
+    await this.page.locator(".notebookOverlay .monaco-editor.focused").waitFor();
+  }
+
+  /** Load the window with this file in it. */
+  async #visit(name, text) {
+    writeFileSync(join(this.workspace, name), text);
+    const remote = `vscode-remote://127.0.0.1:${this.port}${this.workspace}/${name}`;
+    const payload = encodeURIComponent(JSON.stringify([["openFile", remote]]));
+    await this.page.goto(`${this.url}/?folder=${this.workspace}&payload=${payload}`);
   }
 
   async focus() {
@@ -148,8 +168,9 @@ export class Editor {
   /** The ghost text; empty when there is none. */
   async ghost() {
     // The first line is a span for each colour.
-    const first = this.page.locator(".editor-instance .ghost-text-decoration");
-    const further = this.page.locator(".editor-instance .ghost-text .view-line");
+    const editors = ":is(.editor-instance, .notebookOverlay)";
+    const first = this.page.locator(`${editors} .ghost-text-decoration`);
+    const further = this.page.locator(`${editors} .ghost-text .view-line`);
     const lines = [(await first.allTextContents()).join(""), ...(await further.allTextContents())];
     return lines.join("\n").replaceAll("\u00a0", " ");
   }
@@ -205,6 +226,22 @@ export class Editor {
   async status() {
     const item = this.page.locator('.statusbar-item[id$="dgLsp.status"]');
     return (await item.count()) === 0 ? "" : (await item.textContent()).trim();
+  }
+
+  /** What it says to those who cannot see it. */
+  async sentence() {
+    const item = this.page.locator('.statusbar-item[id$="dgLsp.status"] a');
+    return item.getAttribute("aria-label");
+  }
+
+  /** All that the scripted model was shown since it was told to forget. */
+  prompts() {
+    const path = join(this.scripted, "prompts.txt");
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  }
+
+  forgetPrompts() {
+    rmSync(join(this.scripted, "prompts.txt"), { force: true });
   }
 
   /** Everything that the status bar item says from now on. */

@@ -1,7 +1,8 @@
 """An engine process that says what a script tells it to: `-m tests.editors.vscode.engine_child`.
 
 The script (a JSON file) holds `lines`, whole lines that it completes as far as they are typed; and
-`edits`, from instructions to what they replace with what. It is read anew for every job.
+`edits`, from instructions to what they replace with what. It is read anew for every job. What the
+jobs show goes into `prompts.txt` beside it.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class ScriptedChild:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             script = json.loads(self._script.read_text())
+            with (self._script.parent / "prompts.txt").open("a") as shown:
+                shown.write(self._tokenizer.decode([*job.prompt, *job.canvas]) + "\n")
             time.sleep(script.get("delay_ms", 0) / 1e3)
             if job.id in self._cancelled:
                 frame = Frame(job.id, 0, [], done=Done(DoneKind.CANCELLED))

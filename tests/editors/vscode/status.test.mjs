@@ -1,6 +1,6 @@
 // The status bar item: states, pauses, an engine and a server that end, settings that change.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Editor } from "./editor.mjs";
@@ -112,17 +112,49 @@ test("a server that always ends is left alone, and a restart brings it back", as
   await editor.until(() => editor.status(), /^dg-tiny/);
 });
 
-test("changed settings reach the server", async () => {
+test("settings of the machine start another engine", async () => {
   const configuration = () => readFileSync(join(editor.scripted, "configuration.txt"), "utf8");
   assert.match(configuration(), /threads=None/);
-  await editor.configure({ "dgLsp.threads": 3 });
+  await editor.configure({ "dgLsp.threads": 3 }, "Remote");
   await editor.until(configuration, /threads=3/);
   await editor.configure({ "dgLsp.model": "/models/dg-large" }, "Remote");
   await editor.until(() => editor.status(), /^dg-large/);
-  await editor.until(configuration, /model='\/models\/dg-large'/);
+  await editor.until(configuration, /model='\/models\/dg-large'.*threads=None/);
   await editor.configure({}, "Remote");
+  await editor.until(configuration, /model=None, threads=None/);
+  await again();
+  await editor.untilGhost("return a + b");
+});
+
+test("other settings count at once, in the server that runs", async () => {
+  const processes = [editor.pid("server"), editor.pid("engine")];
+  await editor.configure({ "dgLsp.enabled": false });
+  await again();
+  await editor.until(() => editor.status(), "dg-tiny: off here");
+  assert.equal(await editor.ghost(), "");
   await editor.configure({});
-  await editor.until(configuration, /threads=None/);
+  await again();
+  await editor.untilGhost("return a + b");
+  assert.match(await editor.status(), /^dg-tiny · \d+ ms$/);
+  assert.deepEqual([editor.pid("server"), editor.pid("engine")], processes);
+});
+
+test("what .dg-lsp.toml of the workspace says counts as soon as it is saved", async () => {
+  const file = join(editor.workspace, ".dg-lsp.toml");
+  writeFileSync(file, 'exclude = ["example.py"]\n');
+  // Files are watched, or looked at every few seconds.
+  await editor.until(async () => {
+    await again();
+    await editor.page.waitForTimeout(500);
+    return editor.status();
+  }, "dg-tiny: off here");
+  assert.equal(await editor.ghost(), "");
+  rmSync(file);
+  await editor.until(async () => {
+    await again();
+    await editor.page.waitForTimeout(500);
+    return editor.ghost();
+  }, "return a + b");
 });
 
 test("a language that is not wanted gets nothing", async () => {
