@@ -118,6 +118,8 @@ class DaemonLink:
                 continue
             match answer:
                 case Welcome():
+                    if started is not None:
+                        await asyncio.to_thread(started.wait)  # it ends once the daemon serves
                     return channel
                 case Refused(message, retry):
                     channel.cut()
