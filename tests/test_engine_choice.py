@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 import pytest_asyncio
 from dg_engine.choice import EngineChoice, EngineKind, is_near
@@ -18,13 +13,11 @@ from dg_engine.client import EngineClient, EngineState, EngineStatus
 from dg_engine.engine import EngineError
 from dg_engine.job import DoneKind
 from dg_engine.links import child_command
-from dg_engine.vllm_plugin.drafts import Code, Draft, pack_draft
 
+from tests import remote_server
 from tests.engine_contract import LONG, frames_of
 from tests.engine_fixtures import job, tiny_checkpoint
-from tests.test_remote_engine import serve
-
-KEY = "open sesame"
+from tests.remote_server import KEY, Served
 
 
 @pytest.mark.parametrize(
@@ -77,68 +70,7 @@ def test_a_remote_engine_without_a_safe_address_is_refused(url: str | None, word
     EngineChoice(EngineKind.TORCH, url).check()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """`serve` of the remote engine's tests over a socket; long jobs go on until nobody listens."""
-
-    server: Served
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-    def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Authorization") != f"Bearer {KEY}":
-            self.send_error(401)
-            return
-        if body and json.loads(body)["vllm_xargs"]["dg_max_steps"] == LONG["max_steps"]:
-            self.long()
-            return
-        found = serve(httpx.Request(self.command, f"http://x{self.path}", content=body))
-        self.send_response(found.status_code)
-        self.send_header("Content-Length", str(len(found.content)))
-        self.end_headers()
-        self.wfile.write(found.content)
-
-    def long(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        draft = Draft(1, Code.GOES_ON, 0, 2, 7, [80] * 16, [1.0] * 16, [-1.0] * 16)
-        line = f"data: {json.dumps({'choices': [{'token_ids': pack_draft(draft)}]})}\n\n"
-        try:
-            while not self.server.closing.wait(0.02):
-                self.wfile.write(line.encode())
-        except OSError:
-            self.server.left.set()
-
-    do_GET = do_POST = answer
-
-
-class Served(ThreadingHTTPServer):
-    """A server in a thread."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.closing = threading.Event()
-        self.left = threading.Event()
-        """Set once a client has gone in the middle of a long job."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    server = Served()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+served = remote_server.served
 
 
 def client_of(url: str, key_file: Path, seen: list[EngineStatus]) -> EngineClient:

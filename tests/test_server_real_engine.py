@@ -1,4 +1,4 @@
-"""The server with its real engine process and a random checkpoint: crashes and ends of either."""
+"""The server with an engine process of its own and a random checkpoint: either crashes or ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.wire_client import WireClient
 
 SERVE = "from dg_lsp.server import run_stdio; run_stdio()"
 LOAD_SECONDS = 60
+OWN = {"shareEngine": False}
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,7 +31,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest_asyncio.fixture
 async def client(checkpoint: Path) -> AsyncIterator[WireClient]:
     found = await WireClient.run("-c", SERVE)
-    settings = {"model": str(checkpoint), "threads": 1, "invokedDeadlineMs": 60_000}
+    settings = {"model": str(checkpoint), "threads": 1, "invokedDeadlineMs": 60_000, **OWN}
     await found.initialize(initializationOptions=settings)
     found.open(TEXT)
     yield found
@@ -119,7 +120,7 @@ async def test_a_missing_model_is_a_status_that_says_what_to_do(tmp_path: Path) 
     client = await WireClient.run("-c", SERVE)
     try:
         missing = str(tmp_path / "nothing")
-        await client.initialize(initializationOptions={"model": missing})
+        await client.initialize(initializationOptions={"model": missing, **OWN})
         await until_status(client, "Error")
         message = client.said("didChangeStatus")[-1]["message"]
         assert message == f"{missing} does not exist; give the folder that holds config.json."

@@ -21,7 +21,7 @@ async def test_open_complete_type_complete_cancel_edit_shut_down() -> None:
     model = str(find_model("dg-tiny"))
     async with asyncio.timeout(SESSION_SECONDS), editor("-c", SERVE) as client:
         # A model on two busy cores may need longer than an editor would wait.
-        await client.begin(TEXT, model=model, automaticDeadlineMs=20_000)
+        await client.begin(TEXT, model=model, shareEngine=False, automaticDeadlineMs=20_000)
         (first,) = await client.complete(1, 11)
         assert first.strip()
         assert "\n" not in first
@@ -49,7 +49,7 @@ async def test_open_complete_type_complete_cancel_edit_shut_down() -> None:
 async def test_an_engine_killed_in_the_middle_is_answered_for_and_comes_back() -> None:
     model = str(find_model("dg-tiny"))
     async with asyncio.timeout(SESSION_SECONDS), editor("-c", SERVE) as client:
-        await client.begin(TEXT, model=model, invokedDeadlineMs=20_000)
+        await client.begin(TEXT, model=model, shareEngine=False, invokedDeadlineMs=20_000)
         assert await client.complete(1, 11, invoked=True)
         first = engine_of(client)
         first.suspend()  # so that the request is surely in the middle

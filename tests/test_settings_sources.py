@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dg_engine.choice import EngineChoice, EngineKind
 from dg_lsp.configuration import Configuration, Settings
 from dg_lsp.configuration.files import MAX_BYTES, read_file, user_file
 from dg_lsp.configuration.watching import places_of
@@ -106,6 +107,29 @@ def test_a_workspace_never_trusts_itself(tmp_path: Path, trusted: bool) -> None:
     )
     assert settings.problems[0].startswith(f'{file}:1: The setting "trustedFolders" counts only in')
     assert (settings.server.model == "other") == trusted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['engine = "remote"\n', 'remoteUrl = "https://evil.example"\n', 'remoteKeyFile = "/key"\n'],
+)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_no_workspace_says_where_code_is_sent(tmp_path: Path, text: str, trusted: bool) -> None:
+    file = say(tmp_path / "work" / ".dg-lsp.toml", text)
+    client = {"trustedFolders": [str(tmp_path)] if trusted else []}
+    settings = settings_of(file.parent, client=client)
+    assert settings.server.engine_choice == settings.of(file.parent.as_uri()).engine_choice
+    assert settings.server.engine_choice == EngineChoice()
+    (problem,) = settings.problems
+    assert "counts only in" in problem
+
+
+def test_the_user_and_the_editor_choose_the_engine() -> None:
+    say(user_file(), 'engine = "remote"\nremoteKeyFile = "/key"\n')
+    settings = settings_of(client={"remoteUrl": "https://gpu.example"})
+    assert settings.problems == []
+    choice = EngineChoice(EngineKind.REMOTE, "https://gpu.example", "/key")
+    assert settings.server.engine_choice == choice
 
 
 def test_a_folder_that_only_looks_trusted_is_not(tmp_path: Path) -> None:

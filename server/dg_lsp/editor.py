@@ -44,6 +44,8 @@ class Editor:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.capabilities = types.ClientCapabilities()
+        self.name = ""
+        """What it calls itself."""
         self.roots: list[str] = []
         self._shown: set[str] = set()
         self._progress: str | None = None

@@ -6,17 +6,23 @@ import asyncio
 import contextlib
 import copy
 import os
+import sys
 from collections.abc import Awaitable, Callable
-from pathlib import PurePath
+from importlib import metadata
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 import msgspec
-from dg_engine.engine import Engine, EngineError
+from dg_engine.engine import Engine, EngineError, EngineStatus
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration
 from dg_lsp.prompts.base import PromptFormat
 from dg_lsp.status import ModelState, ModelStatus, StatusListener
+
+if TYPE_CHECKING:
+    from dg_engine.client import LinkedEngine
 
 CLOSE_SECONDS = 1.5
 """How long an engine may take to close before the server ends without it."""
@@ -58,7 +64,7 @@ class EngineHost:
         if self._loading is None:
             return
         old, self._configuration = self._configuration, configuration
-        if (old.model, old.threads) != (configuration.model, configuration.threads):
+        if _engine_of(old) != _engine_of(configuration):
             await self.close()
             self.start(configuration)
 
@@ -114,6 +120,12 @@ class EngineHost:
         return Completer(backend.engine, backend.tokenizer, backend.prompt_format)
 
 
+def _engine_of(configuration: Configuration) -> tuple[object, ...]:
+    """The settings that need another engine when they change."""
+    shared = configuration.share_engine
+    return configuration.model, configuration.threads, configuration.engine_choice, shared
+
+
 def _name_of(model: str | None) -> str:
     """What a model is called before it is loaded."""
     from dg_engine.models import DEFAULT_MODEL, MODEL_VARIABLE
@@ -122,14 +134,60 @@ def _name_of(model: str | None) -> str:
     return PurePath(named).name
 
 
-async def child_process(configuration: Configuration, listener: StatusListener) -> Backend:
-    """The engine as a child process of this one, the default."""
-    # Imported here so that the server answers initialize before it reads any of this.
-    from dg_engine.client import EngineClient, EngineStatus
+def engine_command(
+    folder: Path, configuration: Configuration, threads: int | None = None
+) -> list[str]:
+    """Command line of the engine's process; `threads` count more than the configuration's.
+
+    Raises EngineError with one sentence for an engine that the settings leave incomplete.
+    """
+    from dg_engine.links import child_command
+
+    choice = configuration.engine_choice
+    choice.check()
+    return [*child_command(folder, threads or configuration.threads, None), *choice.arguments()]
+
+
+async def chosen_engine(
+    configuration: Configuration, listener: StatusListener, window: str = ""
+) -> Backend:
+    """The engine that the settings ask for: shared by all windows, or a child of this process.
+
+    `window` is what people call the editor.
+    """
+    if not configuration.share_engine or sys.platform == "win32":
+        return await child_process(configuration, listener)
+    from dg_engine.daemon.daemon import Limits
+    from dg_engine.daemon.link import DaemonEngine
     from dg_engine.models import find_model
 
-    from dg_lsp.prompts import prompt_format_for
+    folder = find_model(configuration.model)
+    choice = configuration.engine_choice
+    choice.check()
+    engine = DaemonEngine(
+        folder,
+        version=metadata.version("dg-lsp"),
+        name=window,
+        threads=configuration.threads,
+        choice=choice,
+        limits=Limits(configuration.engine_unload_after_s, configuration.engine_exit_after_s),
+        on_status=_relay(listener),
+    )
+    return await _backend(engine, folder)
 
+
+async def child_process(configuration: Configuration, listener: StatusListener) -> Backend:
+    """The engine as a child process of this one."""
+    # Imported here so that the server answers initialize before it reads any of this.
+    from dg_engine.client import EngineClient
+    from dg_engine.models import find_model
+
+    folder = find_model(configuration.model)
+    command = engine_command(folder, configuration)
+    return await _backend(EngineClient(folder, command=command, on_status=_relay(listener)), folder)
+
+
+def _relay(listener: StatusListener) -> Callable[[EngineStatus], None]:
     def relay(status: EngineStatus) -> None:
         # LOADING and READY are told by the host, which also checks the tokenizer.
         state = ModelState(status.state.value)
@@ -137,8 +195,13 @@ async def child_process(configuration: Configuration, listener: StatusListener) 
             message = status.message if state is not ModelState.READY else ""
             listener(ModelStatus(state, message, retry_in_s=status.retry_in_s))
 
-    folder = find_model(configuration.model)
-    client = EngineClient(folder, threads=configuration.threads, on_status=relay)
+    return relay
+
+
+async def _backend(client: LinkedEngine, folder: Path) -> Backend:
+    """Begin to reach an engine, and read what is needed to speak to its model."""
+    from dg_lsp.prompts import prompt_format_for
+
     await client.start()
     try:
         # Large vocabularies take a second to read, so not on the event loop.

@@ -12,11 +12,13 @@ from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
-from dg_lsp.engine_host import EngineFactory, child_process
+from dg_lsp.configuration import Configuration
+from dg_lsp.engine_host import Backend, EngineFactory, chosen_engine
 from dg_lsp.methods import IN_PLACE_OF_BUILTIN, METHODS
 from dg_lsp.methods.execute_command import COMMANDS
 from dg_lsp.protocol import Cancel, Protocol
 from dg_lsp.session import Session
+from dg_lsp.status import StatusListener
 from dg_lsp.transport import Inbox, Outbox
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ _FLUSH_SECONDS = 0.5
 class Server(LanguageServer):
     """A pygls server with our protocol, and the session that its methods share."""
 
-    def __init__(self, engine_factory: EngineFactory) -> None:
+    def __init__(self, engine_factory: EngineFactory | None = None) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]  (pygls: *args, **kwargs)
             NAME,
             _version(),
@@ -43,8 +45,13 @@ class Server(LanguageServer):
             ),
         )
         self.wire = cast("Protocol", self.protocol)
-        self.session = Session(self.wire, engine_factory)
+        self.session = Session(self.wire, engine_factory or self._chosen_engine)
         self.wire.experimental = self._experimental
+
+    async def _chosen_engine(
+        self, configuration: Configuration, listener: StatusListener
+    ) -> Backend:
+        return await chosen_engine(configuration, listener, self.session.editor.name)
 
     def _experimental(self) -> dict[str, bool]:
         """What the settings allow beyond the specification."""
@@ -59,7 +66,7 @@ class Server(LanguageServer):
 
 def create_server(engine_factory: EngineFactory | None = None) -> Server:
     """A server whose engine is started by `engine_factory` once a client has initialized it."""
-    server = Server(engine_factory or child_process)
+    server = Server(engine_factory)
     for name in IN_PLACE_OF_BUILTIN:
         server.wire.drop_builtin(name)
     for method in METHODS:

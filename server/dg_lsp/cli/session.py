@@ -35,11 +35,13 @@ def usable_model(name: str | None) -> Path:
     from dg_engine.engine import EngineError
     from dg_engine.models import find_model, verify_model
 
+    settings = settings_in(Path.cwd()).server
     try:
-        folder = find_model(name or settings_in(Path.cwd()).server.model)
+        folder = find_model(name or settings.model)
     except EngineError as error:
         raise CliError(str(error)) from None
-    problems = verify_model(folder, digests=False)
+    # A server elsewhere holds the weights.
+    problems = [] if settings.engine == "remote" else verify_model(folder, digests=False)
     if problems:
         raise CliError(problems[0])
     return folder
@@ -53,15 +55,17 @@ async def open_session(folder: Path, *, threads: int | None = None) -> AsyncGene
     from dg_engine.tokenizer import Tokenizer
 
     from dg_lsp.completion import Completer
+    from dg_lsp.engine_host import engine_command
     from dg_lsp.prompts import prompt_format_for
 
     try:
         tokenizer = Tokenizer(folder)
         prompt_format = prompt_format_for(tokenizer, folder)
+        command = engine_command(folder, settings_in(Path.cwd()).server, threads)
     except EngineError as error:
         raise CliError(str(error)) from None
     started = time.perf_counter()
-    client = EngineClient(folder, threads=threads or settings_in(Path.cwd()).server.threads)
+    client = EngineClient(folder, command=command)
     try:
         with _loading(folder):
             await client.start()

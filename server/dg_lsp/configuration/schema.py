@@ -6,6 +6,7 @@ import enum
 from typing import Annotated, Literal
 
 import msgspec
+from dg_engine.choice import EngineChoice, EngineKind
 
 from dg_lsp.privacy.rules import PrivacySettings
 from dg_lsp.prompts.settings import HoleSettings, InfillSettings
@@ -36,6 +37,7 @@ def _setting(
 
 LogLevel = Literal["error", "warning", "info", "debug", "trace"]
 Milliseconds = Annotated[int, msgspec.Meta(ge=50, le=600_000)]
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=256)]
 _GLOBS = 'a list of globs such as ["*.md", "docs/"]'
 
@@ -60,6 +62,55 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
             unset="the engine decides",
         ),
     ] = None
+    engine: Annotated[
+        Literal["torch", "vllm", "remote"],
+        _setting(
+            "What runs the model: PyTorch, vLLM on this machine's GPU, or a server elsewhere, "
+            "to which your code is then sent.",
+            scope=Scope.USER,
+            expects='"torch", "vllm" or "remote"',
+        ),
+    ] = "torch"
+    remote_url: Annotated[
+        str | None,
+        _setting(
+            "Address of the server for the engine `remote`: https, or http on this machine.",
+            scope=Scope.USER,
+            expects='an address such as "https://gpu.example"',
+            unset="none",
+        ),
+    ] = None
+    remote_key_file: Annotated[
+        str | None,
+        _setting(
+            "File that holds the key of that server; without it DG_LSP_REMOTE_KEY.",
+            scope=Scope.USER,
+            expects='the path of a file such as "~/.config/dg-lsp/key"',
+            unset="none",
+        ),
+    ] = None
+    share_engine: Annotated[
+        bool,
+        _setting(
+            "Whether all windows of yours share one engine (not on Windows, where each has its "
+            "own).",
+            scope=Scope.USER,
+        ),
+    ] = True
+    engine_unload_after_s: Annotated[
+        Seconds,
+        _setting(
+            "Seconds after which the shared engine lets go of a model that nobody used.",
+            scope=Scope.USER,
+        ),
+    ] = 1800
+    engine_exit_after_s: Annotated[
+        Seconds,
+        _setting(
+            "Seconds after which the shared engine ends once the last window has.",
+            scope=Scope.USER,
+        ),
+    ] = 60
     max_line_tokens: Annotated[
         Tokens | None, _setting("Longest completion within a line.", unset="the model's")
     ] = None
@@ -121,6 +172,11 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
             expects='a list of folders such as ["~/work"]',
         ),
     ] = []
+
+    @property
+    def engine_choice(self) -> EngineChoice:
+        """Which engine runs the model, and where it is."""
+        return EngineChoice(EngineKind(self.engine), self.remote_url, self.remote_key_file)
 
     @property
     def privacy(self) -> PrivacySettings:

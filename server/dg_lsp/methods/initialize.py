@@ -12,6 +12,7 @@ from dg_lsp.session import Session
 async def handle(session: Session, params: types.InitializeParams) -> None:
     """Remember what the client can do; pygls answers with our capabilities."""
     session.editor.capabilities = params.capabilities
+    session.editor.name = params.client_info.name if params.client_info else ""
     session.encoding = Encoding(
         ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
     )
