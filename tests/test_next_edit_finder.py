@@ -138,7 +138,7 @@ def test_a_rename_that_is_half_typed_and_taken_back_suggests_nothing() -> None:
     for old, new in [("(values,", "(value,"), ("(value,", "(valu,"), ("(valu,", "(values,")]:
         editor.replace(old, new)
     assert editor.edits == []
-    assert editor.found == Found(None, [])
+    assert editor.found == Found(None, [], [])
 
 
 def test_a_default_and_an_inner_function_with_the_same_name_are_left_alone() -> None:
@@ -151,7 +151,7 @@ def test_a_change_that_was_made_twice_is_made_again_in_any_language() -> None:
     text = "let a = get(x, 1);\nlet b = get(y, 1);\nlet c = get(z, 1);\nlet d = set(z, 1);\n"
     editor = Editor(text, "javascript").replace("get(x, 1)", "get(x, 1, true)")
     assert editor.found.certain is None
-    assert [p.line for p in editor.found.likely] == [1, 2, 3]
+    assert [p.line for p in editor.found.wider] == [1, 2, 3]
     editor.replace("get(y, 1)", "get(y, 1, true)")
     assert editor.found.certain == Proposal(2, 16, 16, ", true", Origin.REPEAT)
 
@@ -161,7 +161,7 @@ def test_a_local_name_is_no_pattern_for_other_functions() -> None:
     editor = Editor(f"{SUM}\n\n{other}\n").replace("total(values,", "total(items,")
     editor.replace("in values", "in items").replace("{values!r}", "{items!r}")
     editor.replace("total(values=", "total(items=")
-    assert editor.found == Found(None, [])
+    assert editor.found == Found(None, [], [])
 
 
 def test_line_breaks_and_wide_letters_keep_their_places() -> None:
@@ -173,7 +173,7 @@ def test_line_breaks_and_wide_letters_keep_their_places() -> None:
 
 def test_a_file_too_large_to_look_through_is_left_alone() -> None:
     editor = Editor(SUM + "# ................\n" * 30_000).replace("total(values,", "total(items,")
-    assert editor.found == Found(None, [])
+    assert editor.found == Found(None, [], [])
 
 
 def test_a_proposal_that_would_leave_a_bracket_open_is_dropped() -> None:
@@ -181,7 +181,7 @@ def test_a_proposal_that_would_leave_a_bracket_open_is_dropped() -> None:
     editor = (
         Editor(text, "plaintext").replace("call(a,", "call(a, [").replace("other(a,", "other(a, [")
     )
-    proposals = [editor.found.certain, *editor.found.likely]
+    proposals = [editor.found.certain, *editor.found.likely, *editor.found.wider]
     assert proposals == [None]
 
 

@@ -102,7 +102,7 @@ def proposals(versions: list[str]) -> tuple[Lines, list[Edited], list[Proposal]]
     """Everything that would be proposed for the newest version, or asked the model about."""
     lines, edits = followed(versions)
     found = found_after(lines, "python", edits)
-    return lines, edits, [*found.likely, *([found.certain] if found.certain else [])]
+    return lines, edits, [*found.likely, *found.wider, *([found.certain] if found.certain else [])]
 
 
 @hypothesis.given(sessions())

@@ -13,11 +13,11 @@ from dg_lsp.completion import Completer
 from dg_lsp.documents import Document
 from dg_lsp.flights import Flight
 from dg_lsp.lines import Lines, body_of
-from dg_lsp.next_edit.finder import found_after
+from dg_lsp.next_edit.finder import MOST_LIKELY, found_after
 from dg_lsp.next_edit.guess import Place, agrees
 from dg_lsp.next_edit.history import Edited, History
 from dg_lsp.next_edit.proposal import Proposal
-from dg_lsp.shown.changes import change_between
+from dg_lsp.shown.changes import Change, change_between
 from dg_lsp.uris import normalised
 
 MOST_REMEMBERED = 256
@@ -44,6 +44,8 @@ class Offered(msgspec.Struct, frozen=True):
     """Normalised."""
     lines: Lines
     """The version that it was for; another one with the same text is another one."""
+    line: int | None
+    """Where it stands now; None when that cannot be told any more."""
     old: str
     """Its line without the proposal, and with it."""
     new: str
@@ -54,7 +56,7 @@ class NextEdits:
     """What one session was edited like, and what was proposed after it.
 
     A proposal is made once: when its document has changed since, whether by it or in spite of it,
-    the same change of the same line is not proposed again. Where the editor says what it draws,
+    the same change of that line is not proposed again. Where the editor says what it draws,
     what it did not draw does not count.
     """
 
@@ -70,6 +72,7 @@ class NextEdits:
         change = change_between(old.lines, new.lines)
         if change is not None:
             self.history.changed(new.uri, old.lines, change, new.lines)
+            self._offered = [_moved(one, normalised(new.uri), change) for one in self._offered]
         if (flight := self._flights.get(normalised(new.uri))) is not None:
             flight.end(ENDED)
 
@@ -108,13 +111,15 @@ class NextEdits:
         found = await asyncio.to_thread(
             found_after, document.lines, document.language, request.edits, allowed
         )
-        if found.certain is not None or not found.likely:
+        if found.certain is not None or not (found.likely or found.wider):
             return found.certain or NOTHING
+        asked = await completer()
+        likely = [*found.likely, *(found.wider if asked.settings.next_edit_wider else ())]
         places = [
             Place(document.lines, proposal, request.path, document.language, request.edits[0])
-            for proposal in found.likely
+            for proposal in likely[:MOST_LIKELY]
         ]
-        return await _first(places, await completer(), deadline_ms) or NOT_SURE
+        return await _first(places, asked, deadline_ms) or NOT_SURE
 
     def offer(self, document: Document, proposal: Proposal) -> int:
         """Note what is sent; its number."""
@@ -123,6 +128,7 @@ class NextEdits:
             number=next(self._numbers),
             uri=normalised(document.uri),
             lines=lines,
+            line=proposal.line,
             old=body_of(lines[proposal.line]),
             new=body_of(proposal.made(lines)),
         )
@@ -147,16 +153,25 @@ class NextEdits:
         """Whether a proposal was not made for an earlier version already."""
         uri, lines = normalised(document.uri), document.lines
         gone = {
-            (one.old, one.new)
+            (one.line, one.old, one.new)
             for one in self._offered
             if one.uri == uri and (one.drawn or not self._draws) and one.lines is not lines
         }
 
         def allowed(proposal: Proposal) -> bool:
-            line = body_of(lines[proposal.line])
-            return (line, body_of(proposal.made(lines))) not in gone
+            was, made = body_of(lines[proposal.line]), body_of(proposal.made(lines))
+            return gone.isdisjoint({(proposal.line, was, made), (None, was, made)})
 
         return allowed
+
+
+def _moved(one: Offered, uri: str, change: Change) -> Offered:
+    """A proposal once lines of a document changed."""
+    if one.uri != uri or one.line is None or one.line < change.first:
+        return one
+    if one.line >= change.old_last:
+        return msgspec.structs.replace(one, line=one.line + change.grown)
+    return one if change.grown == 0 else msgspec.structs.replace(one, line=None)
 
 
 async def _first(

@@ -36,6 +36,8 @@ class Found(NamedTuple):
     certain: Proposal | None
     likely: list[Proposal]
     """As the edit would be repeated; the model has to agree. None where something is certain."""
+    wider: list[Proposal]
+    """The same where less is alike."""
 
 
 def found_after(
@@ -46,13 +48,13 @@ def found_after(
 ) -> Found:
     """What the newest edit of a document suggests; what is not `allowed` is passed over."""
     if not history or sum(len(line) for chunk in lines.chunks for line in chunk) > MOST_CHARS:
-        return Found(None, [])
+        return Found(None, [], [])
     renames = _renames(lines, language, history)
     newest = range(history[0].first, history[0].end)
     is_local = any(one.is_local and one.line in newest for one in renames)
     repeats = [] if is_local else repeats_of(lines, history)
     seen = (one for one in repeats if one.seen >= SEEN_TWICE)
-    once = (one for one in repeats if one.seen < SEEN_TWICE)
+    once = [one for one in repeats if one.seen < SEEN_TWICE]
 
     def usable(proposal: Proposal) -> bool:
         """It is new, changes something, takes nothing back and leaves the code as whole."""
@@ -69,9 +71,12 @@ def found_after(
     )
     first = next(filter(usable, certain), None)
     if first is not None:
-        return Found(first, [])
-    likely = filter(usable, _of_repeats(lines, once, Origin.MODEL))
-    return Found(None, list(islice(likely, MOST_LIKELY)))
+        return Found(first, [], [])
+    likely, wider = (
+        filter(usable, _of_repeats(lines, [o for o in once if o.near is near], Origin.MODEL))
+        for near in (True, False)
+    )
+    return Found(None, list(islice(likely, MOST_LIKELY)), list(islice(wider, MOST_LIKELY)))
 
 
 def _renames(lines: Lines, language: str, history: Sequence[Edited]) -> list[Rename]:

@@ -12,8 +12,15 @@ from dg_lsp.next_edit.tokens import MOST_CHARS, Swap, is_name, swaps_between, to
 
 MOST_PLACES = 200
 """Lines that are compared with an edit at most."""
-ENOUGH_CONTEXT = 3
-"""Tokens around a change that must be there again when it was seen only once."""
+ENOUGH_CONTEXT = 4
+"""Tokens around a change that must be there again when it was seen only once.
+
+On 65 lines of other versions of the benchmark's packages, the model's consent was right for 11 of
+11 lines that were as the edited one had been, 8 of 11 where tokens gave way (8 of 10 with so much
+context) and 1 of 3 where tokens were only added.
+"""
+LEAST_CONTEXT = 3
+"""The same for lines that a small model is not asked about."""
 _SEEN_OFTEN = 3
 """A change made so often needs nothing around it."""
 _FAR = 8
@@ -43,12 +50,15 @@ class Repeat(NamedTuple):
     """Tokens around the change that are as they were at the edit."""
     seen: int
     """How often the user made this change."""
+    near: bool
+    """Whether the line is as the edited one was, or tokens give way in enough of the same."""
 
 
 def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
-    """Lines where the newest edit's change can be made again, those seen most often first.
+    """Lines where the newest edit's change can be made again.
 
-    Between equals the nearest behind the edit comes first, then those before it.
+    Lines behind the edit come first, then those before it; where the change was made only once,
+    those that are more alike come before.
     """
     if not history:
         return []
@@ -62,13 +72,17 @@ def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
     if not all(_says_enough(pattern, seen) for pattern in patterns):
         return []
     edited = {line for edit in history for line in range(edit.first, edit.end)}
+    was = newest.old[swaps[0].line].strip()
+    replaces = all(swap.removed for swap in swaps)
     found: list[Repeat] = []
     for line in _order(newest, lines):
         if line in edited or len(found) >= MOST_PLACES:
             continue
         made = _made(lines[line], patterns, loose=seen > 1)
         if made is not None:
-            found.append(Repeat(line, made[0], made[1], seen))
+            same = lines[line].strip() == was
+            near = same or (replaces and made[1] >= ENOUGH_CONTEXT)
+            found.append(Repeat(line, made[0], made[1], seen, near))
     return found if seen > 1 else sorted(found, key=lambda repeat: -repeat.alike)
 
 
@@ -165,6 +179,6 @@ def _places(tokens: Sequence[str], pattern: Pattern, *, loose: bool) -> list[tup
         after = _common(pattern.after, [tokens[i] for i in said[behind : behind + _FAR]])
         alike = len(before) + len(after)
         both = count > 0 or (before and after)
-        if alike == whole if loose else alike >= ENOUGH_CONTEXT and both:
+        if alike == whole if loose else alike >= LEAST_CONTEXT and both:
             found.append((start, end, alike))
     return found

@@ -57,6 +57,7 @@ class Chat:
         # The fence that closes an answer is no end token, so the lines keep their length.
         edit_slack=[0],
         next_edit_in_words=True,
+        next_edit_wider=True,
     )
 
     def __init__(self, tokenizer: Tokenizer) -> None:

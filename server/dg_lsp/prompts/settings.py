@@ -68,6 +68,8 @@ class InfillSettings(msgspec.Struct, frozen=True):
     """Lengths that all marks of one canvas get in turn; a last try gives each mark its best."""
     next_edit_in_words: bool = False
     """Whether a model that is asked about a next edit is told in words what the user did."""
+    next_edit_wider: bool = False
+    """Whether its consent counts where little is alike; dg-tiny's does not (next_edit.md)."""
     judge_pins: int = 8
     """Tokens of the suffix that the causal judge reads behind each candidate."""
     least_confidence: float = 0.35
