@@ -74,3 +74,27 @@ def test_a_prompt_replaces_its_own_starts():
     for length in range(1, 6):
         cache.put([7] * length, Past((7,) * length))
     assert len(cache) == 1
+
+
+def test_what_is_typed_at_one_place_is_one_prompt():
+    cache = PrefixCache(10**6, spare=3)
+    start = list(range(50))
+    for key in range(20):
+        typed = [*start, 100 + key, 200 + key]
+        cache.put(typed, Past(tuple(typed)))
+    assert len(cache) == 1
+    assert cache.longest([*start, 7]).length == 50
+    other = [*start[:40], 9, 9, 9]
+    cache.put(other, Past(tuple(other)))
+    assert len(cache) == 2
+
+
+@given(PROMPTS, st.lists(st.integers(0, 2), min_size=1, max_size=8), st.integers(0, 4))
+def test_spare_tokens_are_the_most_that_is_lost(prompts, asked, spare):
+    exact, sparing = PrefixCache(10**6), PrefixCache(10**6, spare)
+    for prompt in prompts:
+        for cache in (exact, sparing):
+            cache.put(prompt, Past(tuple(prompt)))
+    lost = exact.longest(asked).length - sparing.longest(asked).length
+    assert 0 <= lost <= spare * len(prompts)
+    assert len(sparing) <= len(exact)

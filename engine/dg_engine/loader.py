@@ -38,6 +38,8 @@ if __name__ == "__main__":
 """Ordinary code whose next tokens any causal code model predicts far better than chance."""
 
 CACHE_BYTES = 256 * 2**20
+SPARE_TOKENS = 24
+"""Of a cached prompt that one may lack which takes its place; about two lines."""
 
 
 class Loaded(NamedTuple):
@@ -120,7 +122,7 @@ def load(
         eos=frozenset(config.eos),
         line_breaks=tokenizer.line_break_ids,
         special=tokenizer.special_ids,
-        cache=PrefixCache(cache_bytes),
+        cache=PrefixCache(cache_bytes, SPARE_TOKENS),
     )
     return Loaded(solver, info, config)
 

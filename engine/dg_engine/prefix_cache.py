@@ -21,8 +21,14 @@ class PrefixCache:
     The longest common prefix counts, not the document: two windows on one file share it.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, spare: int = 0) -> None:
+        """Hold at most `max_bytes`.
+
+        A prompt makes room for one that it shares all but `spare` tokens with: what is typed at
+        one place is one prompt, not one for each key, and costs that many tokens to encode anew.
+        """
         self._max_bytes = max_bytes
+        self._spare = spare
         self._entries: OrderedDict[tuple[int, ...], KeyValues] = OrderedDict()
         self._bytes = 0
 
@@ -52,10 +58,11 @@ class PrefixCache:
         return Reuse(length, self._entries[best].crop(length))
 
     def put(self, prompt: list[int], past: KeyValues) -> None:
-        """Keep a prompt; entries that are starts of it are dropped, it serves for them."""
+        """Keep a prompt; entries that are starts of it, or nearly, are dropped: it serves them."""
         ids = tuple(prompt)
-        for other in [o for o in self._entries if ids[: len(o)] == o]:
-            self._drop(other)
+        for other in list(self._entries):
+            if _common(other, prompt, len(prompt)) >= len(other) - self._spare:
+                self._drop(other)
         self._entries[ids] = past
         self._bytes += past.nbytes
         while self._bytes > self._max_bytes and self._entries:
