@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -218,14 +217,3 @@ class Nvim:
     def frames(self) -> tuple[int, int]:
         """How many frames were drawn since, and how many of them without a suggestion."""
         return int(self.api.vars["frames"]), int(self.api.vars["bare"])
-
-
-def report(what: str, totals: list[float], servers: list[float]) -> str:
-    """One line: median and 90th percentile, and what is left without the server."""
-
-    def figures(seconds: list[float]) -> str:
-        tail = statistics.quantiles(seconds, n=10)[8]
-        return f"median {statistics.median(seconds) * 1e3:.0f} ms, p90 {tail * 1e3:.0f} ms"
-
-    ours = [total - server for total, server in zip(totals, servers, strict=True)]
-    return f"{what}: {figures(totals)}; without the server {figures(ours)}; n = {len(totals)}"

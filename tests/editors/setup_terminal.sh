@@ -9,7 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=${1:-$here/../../.venv/bin/python}
 cache=${DG_LSP_EDITORS:-${XDG_CACHE_HOME:-$HOME/.cache}/dg-lsp-editors}
 terminal=$cache/terminal
-wanted="debian=forky emacs-nox elpa-lsp-mode hx pyte==0.8.2 2"
+wanted="debian=forky emacs-nox elpa-lsp-mode hx pyte==0.8.2 3"
 
 if [ "$(cat "$terminal/ready" 2>/dev/null)" = "$wanted" ]; then
   exit 0
@@ -31,7 +31,8 @@ export EMACSDATA='$share/etc' EMACSDOC='$share/etc' EMACSPATH='$(dirname "$dump"
 export EMACSLOADPATH='$(echo "$packages" "$(find "$share/lisp" -type d)" | tr -s ' \n' ':')'
 # What is compiled while it runs would be compiled by an Emacs that does not find its files.
 exec '$usr/bin/emacs-nox' --dump-file '$dump' \\
-  --eval '(setq native-comp-enable-subr-trampolines nil native-comp-jit-compilation nil)' "\$@"
+  --eval '(setq native-comp-enable-subr-trampolines nil native-comp-jit-compilation nil)' \\
+  --eval "(advice-add 'native--compile-async :override #'ignore)" "\$@"
 RUN
 chmod +x "$terminal/emacs"
 # What a package manager does: the files that say what is loaded when, and compiled ones.

@@ -77,11 +77,17 @@ class Terminal:
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something holds; what it was, and the screen, if it never does."""
-        deadline = time.monotonic() + SECONDS
+        if not self.reaches(holds, SECONDS):
+            raise AssertionError(f"{what}: not within {SECONDS} s\n{self.screen()}")
+
+    def reaches(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Whether something holds within a time."""
+        deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:
-                raise AssertionError(f"{what}: not within {SECONDS} s\n{self.screen()}")
+                return False
             time.sleep(POLL_SECONDS)
+        return True
 
     def wait_for(self, text: str) -> None:
         """Wait until a text is on the screen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -58,16 +59,22 @@ class Desktop:
         )
         program.chmod(0o755)
 
+    def link(self, program: Path) -> None:
+        """Let `dg-lsp` be this program."""
+        (self._programs / "dg-lsp").symlink_to(program)
+
     def write(self, text: str) -> None:
         """The file that is edited."""
         self.file.write_text(text)
 
-    def run(self, *argv: str) -> Terminal:
-        """Start a program in the project."""
+    def run(self, *argv: str, **variables: str) -> Terminal:
+        """Start a program in the project, with more variables in its environment."""
         environment = {
             "HOME": str(self.home),
             "PATH": f"{self._programs}:/usr/local/bin:/usr/bin:/bin",
             "LANG": "en_US.UTF-8",
+            "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
+            **variables,
         }
         terminal = Terminal(list(argv), self.project, environment)
         self._started.append(terminal)

@@ -11,28 +11,13 @@ import psutil
 import pytest
 
 from tests.editors.nvim_fixtures import editors
-from tests.editors.nvim_session import ROOT, VERSIONS, Nvim, report
+from tests.editors.nvim_session import ROOT, VERSIONS, Nvim
+from tests.editors.speed import LINES, PATIENT, TEXT, neovim_model, report
 
 __all__ = ["editors"]
 
 SERVER = str(ROOT / ".venv" / "bin" / "dg-lsp")
-PATIENT = {"automaticDeadlineMs": 20_000, "invokedDeadlineMs": 20_000}
-"""A busy machine may take its time."""
-TEXT = '''"""Numbers."""
-
-
-def total(values):
-    result = 0
-    for value in values:
-        result += value
-    return result
-
-
-def mean(values):
-    return total(values)'''
-LINES = [*TEXT.splitlines()[:-1], "    return total(values) / "]
 LOADING_SECONDS = 200.0
-TYPED = "largest = max(values, key=lambda value: value.score)"
 FEWEST = 5
 """So many keys must lead to a suggestion that was not there before, for the times to mean much."""
 
@@ -80,17 +65,25 @@ def test_a_suggestion_of_the_model_is_taken(nvim: Nvim) -> None:
     nvim.wait(lambda: nvim.lines()[-1] == shown, "what was shown is written")
 
 
+def engines() -> list[int]:
+    """Those that hold a model for these tests, shared by windows or not."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline", "environ"])
+        if "dg_engine.child" in (process.info["cmdline"] or [])
+        and (process.info["environ"] or {}).get("XDG_RUNTIME_DIR") == os.environ["XDG_RUNTIME_DIR"]
+    ]
+
+
 def test_the_engine_is_killed_and_comes_back(nvim: Nvim) -> None:
-    server = next(
-        child for child in psutil.Process(nvim.pid()).children() if "dg-lsp" in str(child.cmdline())
-    )
+    assert engines()
     states = "vim.g.states = {} vim.api.nvim_create_autocmd('User', { pattern = 'DgStatus', "
     nvim.lua(
         states + "callback = function() local s = vim.g.states "
         "table.insert(s, require('dg.status').current.state) vim.g.states = s end })"
     )
-    for engine in server.children(recursive=True):
-        os.kill(engine.pid, signal.SIGKILL)
+    for engine in engines():
+        os.kill(engine, signal.SIGKILL)
     nvim.wait(lambda: "warning" in nvim.api.vars["states"], "it is said")
     nvim.wait(lambda: nvim.status()["state"] == "ready", "it is ready again", LOADING_SECONDS)
     assert nvim.attached()
@@ -107,14 +100,6 @@ def test_explain_shows_the_prompt(nvim: Nvim) -> None:
 
 def test_from_keystroke_to_ghost_text(nvim: Nvim, version: str) -> None:
     """Prints the times."""
-    nvim.record_times()
-    nvim.type("Go")
-    for key in TYPED:
-        answers = nvim.api.vars["answers"]
-        nvim.type(key)
-        nvim.wait(
-            lambda n=answers: nvim.visible() or nvim.api.vars["answers"] > n, "the key is answered"
-        )
-    totals, servers = nvim.times()
-    assert len(totals) >= FEWEST
-    print(f"\n{report(f'Neovim {version}, dg-tiny', totals, servers)}")
+    times = neovim_model(nvim)
+    assert len(times.totals) >= FEWEST
+    print(f"\n{report(f'Neovim {version}, dg-tiny', times)}")

@@ -53,9 +53,8 @@ export class Editor {
     editor.home = mkdtempSync(join(tmpdir(), "dg-vscode-"));
     editor.workspace = join(editor.home, "project");
     editor.scripted = join(editor.home, "scripted");
-    for (const name of ["project", "scripted", "bin", "data/User", "data/Machine", "extensions"]) {
-      mkdirSync(join(editor.home, name), { recursive: true });
-    }
+    const folders = ["project", "scripted", "bin", "run", "data/User", "data/Machine", "extensions"];
+    for (const name of folders) mkdirSync(join(editor.home, name), { recursive: true });
     editor.settings = { ...QUIET, ...settings };
     editor.#write("data/User/settings.json", JSON.stringify(editor.settings));
     editor.#write("data/Machine/settings.json", JSON.stringify(machine(editor)));
@@ -330,7 +329,13 @@ export class Editor {
     writeFileSync(join(this.home, ".profile"), profile);
     this.server = spawn(process.execPath, [CODE_SERVER, ...own, ...flags], {
       detached: true,
-      env: { HOME: this.home, SHELL: "/bin/bash", PATH: "/usr/local/bin:/usr/bin:/bin" },
+      env: {
+        HOME: this.home,
+        SHELL: "/bin/bash",
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+        // An engine that windows share is none of those that people have.
+        XDG_RUNTIME_DIR: join(this.home, "run"),
+      },
       stdio: ["ignore", "pipe", process.env.DG_VSCODE_LOG ? "inherit" : "ignore"],
     });
     for await (const line of createInterface(this.server.stdout)) {

@@ -33,6 +33,7 @@ before(async () => {
   const began = performance.now();
   editor = await Editor.start({
     program: PROGRAM,
+    machine: () => ({ "dgLsp.engineExitAfterS": 1 }),
     settings: { "dgLsp.reuseWhileTyping": false, "dgLsp.automaticDeadlineMs": 20_000 },
   });
   await editor.open(FILE, TEXT);
@@ -78,7 +79,7 @@ test("from keystroke to ghost text, measured", { skip }, async () => {
     };
     look();
   });
-  const ours = [];
+  const [totals, servers] = [[], []];
   await editor.goto(12, 9);
   for (const line of LINES) {
     await editor.press("Escape", "End", "Shift+Home", "Shift+Home", "Delete");
@@ -90,19 +91,21 @@ test("from keystroke to ghost text, measured", { skip }, async () => {
       // Answers that do not come are none of this measurement.
       if (!(await editor.reaches(() => editor.ghost(), isSomething, PATIENCE_MS))) continue;
       const ms = /· (\d+) ms/.exec(await editor.status());
-      if (ms) ours.push(Number(ms[1]));
+      const total = await editor.page.evaluate(() => globalThis.took.shift());
+      if (!ms || total === undefined) continue;
+      totals.push(total);
+      servers.push(Number(ms[1]));
     }
   }
-  const took = await editor.page.evaluate(() => globalThis.took);
-  assert.ok(took.length >= 5, `only ${took.length} suggestions`);
-  const times = {
+  assert.ok(totals.length >= 5, `only ${totals.length} suggestions`);
+  // For bench/editors.py.
+  writeFileSync(join(SHOTS, "times.json"), JSON.stringify({ totals, servers }));
+  console.log({
     "start to a ready model, s": Number(editor.seconds.toFixed(1)),
-    suggestions: took.length,
-    "keystroke to ghost text, ms": quantiles(took),
-    "of it the server and the client library, ms": quantiles(ours),
-  };
-  writeFileSync(join(SHOTS, "times.json"), JSON.stringify(times, null, 2));
-  console.log(times);
+    suggestions: totals.length,
+    "keystroke to ghost text, ms": quantiles(totals),
+    "of it the server and the client library, ms": quantiles(servers),
+  });
 });
 
 test("an instructed edit of the real model comes to an end", { skip }, async () => {
