@@ -66,11 +66,13 @@ def long_table() -> str:
     """Each setting with all that is to be known."""
     return _table(
         ("setting", "takes", "default", "in `.dg-lsp.toml` of", "meaning"),
-        (
-            (f"`{f.name}`", f.expects, _default(f), _WHERE[f.scope], f.text)
-            for f in fields().values()
-        ),
+        ((f"`{f.name}`", f.expects, _default(f), _where(f), f.text) for f in fields().values()),
     )
+
+
+def _where(field: Field) -> str:
+    """Whose files may hold a setting."""
+    return f"{_WHERE[field.scope]}, to be {field.limit}" if field.limit else _WHERE[field.scope]
 
 
 def json_schema() -> dict[str, Any]:

@@ -34,13 +34,13 @@ def settings_of(*folders: Path, client: Any = None) -> Settings:
 
 
 def test_a_later_source_counts_more(tmp_path: Path) -> None:
-    say(user_file(), "automaticDeadlineMs = 100\ninvokedDeadlineMs = 100\neditDeadlineMs = 100\n")
+    say(user_file(), "automaticDeadlineMs = 300\ninvokedDeadlineMs = 300\neditDeadlineMs = 300\n")
     folder = tmp_path / "work"
     say(folder / ".dg-lsp.toml", "invokedDeadlineMs = 200\neditDeadlineMs = 200\n")
     settings = settings_of(folder, client={"editDeadlineMs": 300})
     assert settings.problems == []
     assert settings.of(folder.as_uri()) == Configuration(
-        automatic_deadline_ms=100, invoked_deadline_ms=200, edit_deadline_ms=300
+        automatic_deadline_ms=300, invoked_deadline_ms=200, edit_deadline_ms=300
     )
 
 

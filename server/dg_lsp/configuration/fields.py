@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dg_lsp.configuration.schema import GLOBS, Configuration, Scope
+from dg_lsp.configuration.schema import GLOBS, Configuration, Limit, Scope
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -18,6 +18,7 @@ class Field(msgspec.Struct, frozen=True):
     text: str
     """What it means, a sentence."""
     scope: Scope
+    limit: Limit
     expects: str
     """What it takes, as a sentence goes on behind "takes"."""
     default: Any
@@ -30,6 +31,21 @@ class Field(msgspec.Struct, frozen=True):
     def is_globs(self) -> bool:
         """Whether its value is a list of globs."""
         return self.name in GLOBS
+
+    def is_within(self, value: Any, own: Any) -> bool:
+        """Whether a value keeps to the limit for folders that nobody trusts.
+
+        `own` is what the user has, None for the model's own.
+        """
+        match self.limit:
+            case Limit.LOWER:
+                return own is None or (value is not None and value <= own)
+            case Limit.RAISE:
+                return own is None or (value is not None and value >= own)
+            case Limit.OFF:
+                return own or not value
+            case _:
+                return True
 
     @property
     def adds_up(self) -> bool:
@@ -51,6 +67,7 @@ def fields() -> dict[str, Field]:
             name=field.encode_name,
             text=schema["description"],
             scope=extra["scope"],
+            limit=extra["limit"],
             expects=extra["expects"] or _expected(schema, field.encode_name),
             default=schema["default"],
             unset=extra["unset"],

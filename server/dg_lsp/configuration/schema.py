@@ -23,15 +23,31 @@ class Scope(enum.StrEnum):
     """Nowhere else."""
 
 
+class Limit(enum.StrEnum):
+    """What the file of a folder that nobody trusts may do to a setting."""
+
+    NONE = ""
+    """Anything that the scope allows."""
+    LOWER = "lowered"
+    RAISE = "raised"
+    OFF = "switched off"
+
+
 def _setting(
-    text: str, *, scope: Scope = Scope.FOLDER, expects: str = "", unset: str = ""
+    text: str,
+    *,
+    scope: Scope = Scope.FOLDER,
+    limit: Limit = Limit.NONE,
+    expects: str = "",
+    unset: str = "",
 ) -> msgspec.Meta:
     """What people read of a setting.
 
     `expects` says what it takes where its type does not, `unset` what counts in place of null.
     """
     return msgspec.Meta(
-        description=text, extra={"scope": scope, "expects": expects, "unset": unset}
+        description=text,
+        extra={"scope": scope, "limit": limit, "expects": expects, "unset": unset},
     )
 
 
@@ -112,37 +128,50 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
         ),
     ] = 60
     max_line_tokens: Annotated[
-        Tokens | None, _setting("Longest completion within a line.", unset="the model's")
+        Tokens | None,
+        _setting("Longest completion within a line.", limit=Limit.LOWER, unset="the model's"),
     ] = None
     max_block_tokens: Annotated[
-        Tokens | None, _setting("Longest completion of several lines.", unset="the model's")
+        Tokens | None,
+        _setting("Longest completion of several lines.", limit=Limit.LOWER, unset="the model's"),
     ] = None
     automatic_deadline_ms: Annotated[
-        Milliseconds, _setting("How long a completion may take while you type.")
+        Milliseconds, _setting("How long a completion may take while you type.", limit=Limit.LOWER)
     ] = 1500
     invoked_deadline_ms: Annotated[
-        Milliseconds, _setting("How long a completion may take that you asked for.")
+        Milliseconds,
+        _setting("How long a completion may take that you asked for.", limit=Limit.LOWER),
     ] = 5000
-    edit_deadline_ms: Annotated[Milliseconds, _setting("How long an edit may take.")] = 30_000
+    edit_deadline_ms: Annotated[
+        Milliseconds, _setting("How long an edit may take.", limit=Limit.LOWER)
+    ] = 30_000
     enabled: Annotated[
-        bool, _setting("Whether suggestions come by themselves; edits are made either way.")
+        bool,
+        _setting(
+            "Whether suggestions come by themselves; edits are made either way.", limit=Limit.OFF
+        ),
     ] = True
     min_confidence: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=1)] | None,
         _setting(
             "How sure the model must be of a suggestion that comes by itself, from 0 to 1 "
             "(geometric mean of its tokens' probabilities); models that do not say are not judged.",
+            limit=Limit.RAISE,
             unset="the model's",
         ),
     ] = None
     prefetch: Annotated[
-        bool, _setting("Whether what comes behind a suggestion is prepared while it is shown.")
+        bool,
+        _setting(
+            "Whether what comes behind a suggestion is prepared while it is shown.", limit=Limit.OFF
+        ),
     ] = True
     next_edit: Annotated[
         bool,
         _setting(
             "Whether an edit at another place of the file is proposed after yours "
-            "(`textDocument/copilotInlineEdit`)."
+            "(`textDocument/copilotInlineEdit`).",
+            limit=Limit.OFF,
         ),
     ] = False
     log_level: Annotated[

@@ -40,8 +40,13 @@ class _Source:
                 before, reading=Reading(before.reading.values, problems)
             )
 
-    def allowed(self, *, trusted: bool) -> tuple[dict[str, Any], list[str]]:
-        """What a workspace's file may say, and a sentence for all else that it says."""
+    def allowed(
+        self, users: Mapping[str, Any], *, trusted: bool
+    ) -> tuple[dict[str, Any], list[str]]:
+        """What a workspace's file may say, and a sentence for all else that it says.
+
+        `users` are the values that the user has set.
+        """
         values: dict[str, Any] = {}
         problems: list[str] = []
         for key, value in self.found.reading.values.items():
@@ -65,8 +70,13 @@ class _Source:
                     for glob in value
                     if glob.startswith("!")
                 ]
-            else:
+            elif field.is_within(value, users.get(key, field.default)):
                 values[key] = value
+            else:
+                problems.append(
+                    f'{where}The setting "{key}" may only be {field.limit} here; more counts only '
+                    f'in folders that "trustedFolders" in {user_file()} names.'
+                )
         return values, problems
 
 
@@ -129,7 +139,8 @@ class Settings:
         of_server: dict[str, Any] = {}
         of_folders: dict[str, dict[str, Any]] = {}
         for folder, source in self._folders.items():
-            values, refused = source.allowed(trusted=_is_below(source.path.parent, trusted))
+            is_trusted = _is_below(source.path.parent, trusted)
+            values, refused = source.allowed({**user.values, **client.values}, trusted=is_trusted)
             problems += [*source.found.reading.sentences, *refused]
             of_server = {**_for_server(values), **of_server}
             of_folders[folder] = values
