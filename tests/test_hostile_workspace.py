@@ -93,7 +93,7 @@ def test_all_at_once_change_nothing(tmp_path: Path) -> None:
 def test_a_stricter_value_counts(tmp_path: Path, name: str) -> None:
     field = fields()[name]
     stricter = {Limit.LOWER: 60, Limit.RAISE: 0.9, Limit.OFF: False}[field.limit]
-    user_file().parent.mkdir(exist_ok=True)
+    user_file().parent.mkdir(parents=True)
     user_file().write_text("maxLineTokens = 256\nmaxBlockTokens = 256\nnextEdit = true\n")
     folder = tmp_path / "cloned"
     settings = settings_of(folder, {name: stricter}, {})
