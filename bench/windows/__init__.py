@@ -1,0 +1,1 @@
+"""Several windows on one engine: what each costs, and how long each waits."""

@@ -1,0 +1,194 @@
+"""One to eight windows on one engine: `python -m bench.windows`.
+
+Each window but the first asks for a line now and then, as somebody does who types slowly; the first
+is quiet in one round and floods in the next: it types fifty keys a second and asks at each of them.
+Writes bench/results/windows.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from dg_engine.daemon.link import ask
+from dg_engine.daemon.place import runtime_place
+from dg_lsp.bench.client import Client
+from dg_lsp.bench.replay import until_ready
+from dg_lsp.bench.score import quantile
+
+SERVER = (sys.executable, "-m", "dg_lsp.cli.main", "--stdio")
+RESULT = Path(__file__).resolve().parent.parent / "results/windows.md"
+SIZES = (1, 2, 4, 8)
+PAUSE_SECONDS = 1.0
+FLOOD_SECONDS = 0.02
+SETTLE_SECONDS = 2.0
+SETTINGS = {"minConfidence": 0.0, "prefetch": False, "engineExitAfterS": 2}
+_MIB = 1 << 20
+LINES = (
+    "    total = first + second",
+    "    return json.dumps(result, indent=2)",
+    "    for key, value in table.items():",
+    "    with open(path, encoding='utf-8') as file:",
+    "    names = [name for name in values if name]",
+)
+HEAD = "import json\nfrom pathlib import Path\n\n\ndef step(first, second, values, table, path):\n"
+
+
+class Round(msgspec.Struct):
+    """A number of windows, with or without a flood."""
+
+    windows: int
+    flood: bool
+    servers_mib: list[float]
+    """Of each server."""
+    shared_mib: float
+    """Of daemon and engine together."""
+    ms: list[float] = []
+    """From request to answer in the windows that do not flood."""
+    flood_keys: int = 0
+
+
+class Window:
+    """A server with one document, in which lines are begun."""
+
+    def __init__(self, client: Client, number: int) -> None:
+        self.client = client
+        self.uri = f"file:///windows/w{number}.py"
+        self._rng = random.Random(number)
+        self._version = 1
+        self._line = ""
+
+    @classmethod
+    async def open(cls, number: int) -> Window:
+        """Start it and wait for its model."""
+        client = await Client.start(SERVER)
+        await client.initialize(SETTINGS)
+        await until_ready(client)
+        window = cls(client, number)
+        item = {"uri": window.uri, "languageId": "python", "version": 1, "text": HEAD}
+        client.notify("textDocument/didOpen", {"textDocument": item})
+        return window
+
+    def type(self, text: str) -> Any:
+        """Have the last line say that, and the request for what follows, which is sent."""
+        row = HEAD.count("\n")
+        self._version += 1
+        change = {
+            "range": {
+                "start": {"line": row, "character": 0},
+                "end": {"line": row, "character": len(self._line)},
+            },
+            "text": text,
+        }
+        self._line = text
+        document = {"uri": self.uri, "version": self._version}
+        self.client.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": [change]}
+        )
+        place = {"line": row, "character": len(text)}
+        params = {"textDocument": document, "position": place, "context": {"triggerKind": 1}}
+        return self.client.send("textDocument/inlineCompletion", params)
+
+    async def slowly(self, until: float, ms: list[float]) -> None:
+        """Begin a line now and then, wait for the answer, and note how long it took."""
+        await asyncio.sleep(self._rng.random() * PAUSE_SECONDS)
+        while time.monotonic() < until:
+            line = self._rng.choice(LINES)
+            request = self.type(line[: self._rng.randint(8, len(line) - 3)])
+            answer = await request.answer
+            ms.append((answer.at - request.at) * 1000)
+            await asyncio.sleep(PAUSE_SECONDS * (0.5 + self._rng.random()))
+
+    async def floods(self, until: float) -> int:
+        """Type without a pause; how many keys."""
+        keys = 0
+        while time.monotonic() < until:
+            line = self._rng.choice(LINES)
+            for end in range(4, len(line)):
+                self.type(line[:end])
+                keys += 1
+                await asyncio.sleep(FLOOD_SECONDS)
+        return keys
+
+
+async def measure(count: int, seconds: float) -> list[Round]:
+    """Both rounds of so many windows."""
+    windows = [await Window.open(number) for number in range(count)]
+    rounds: list[Round] = []
+    for flood in (False, True) if count > 1 else (False,):
+        until = time.monotonic() + seconds
+        ms: list[float] = []
+        typing = windows[1:] if count > 1 else windows
+        work = [asyncio.ensure_future(window.slowly(until, ms)) for window in typing]
+        keys = await windows[0].floods(until) if flood else 0
+        await asyncio.gather(*work)
+        await asyncio.sleep(SETTLE_SECONDS)
+        status = await ask(runtime_place())
+        assert status is not None
+        shared = [status.pid, *(e.pid for e in status.engines if e.pid is not None)]
+        servers = [round(_mib(w.client.process.pid), 1) for w in windows]
+        rounds.append(Round(count, flood, servers, sum(map(_mib, shared)), ms, keys))
+    for window in windows:
+        await window.client.leave()
+    while await ask(runtime_place()) is not None:  # noqa: ASYNC110 - another process decides
+        await asyncio.sleep(0.2)
+    return rounds
+
+
+def _mib(pid: int) -> float:
+    return psutil.Process(pid).memory_info().rss / _MIB
+
+
+def report(rounds: list[Round], seconds: float) -> str:
+    """The rounds as a page."""
+    machine = (
+        f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
+    )
+    rows = "".join(
+        f"| {r.windows} | {'floods' if r.flood else 'quiet'} | {quantile(r.ms, 0.5):.0f} "
+        f"| {quantile(r.ms, 0.9):.0f} | {len(r.ms)} | {r.flood_keys or '-'} "
+        f"| {max(r.servers_mib):.0f} | {r.shared_mib:.0f} |\n"
+        for r in rounds
+    )
+    (one, two) = (next(r for r in rounds if r.windows == n and not r.flood) for n in (1, 2))
+    more = sum(two.servers_mib) + two.shared_mib - sum(one.servers_mib) - one.shared_mib
+    return (
+        "# Windows on one engine\n\n"
+        f"`python -m bench.windows --seconds {seconds:g}`, {machine}, dg-tiny, one run. Every "
+        "window but the first begins a line about once a second, asks for the rest and waits; times are "
+        "from request to answer in these windows (with one window, in it).\n\n"
+        f"A second window takes {more:.0f} MiB in all, its server included.\n\n"
+        "| windows | the first | p50 ms | p90 ms | answers | its keys | a server, MiB "
+        "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows
+    )
+
+
+async def run(seconds: float) -> list[Round]:
+    """All rounds."""
+    return [one for count in SIZES for one in await measure(count, seconds)]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each round")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dg-") as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        rounds = asyncio.run(run(options.seconds))
+    options.out.write_text(report(rounds, options.seconds), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
