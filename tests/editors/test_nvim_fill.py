@@ -84,6 +84,30 @@ def test_an_edit_under_review_is_left_alone(start: Start) -> None:
     nvim.wait(lambda: nvim.lines()[1] == "    return b + a", "the edit is applied")
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "answer", "written"),
+    [
+        ("Write the docstring", "def add(a, b):\n    return a + b\n", "Add.", '    """Add."""'),
+        ("Complete the block", "def add(a, b):\n    \n", "return a + b", "    return a + b"),
+    ],
+)
+def test_other_code_actions_write_or_say_why_not(
+    start: Start, title: str, text: str, answer: str, written: str
+) -> None:
+    nvim = start("!error", answer, text=text, automatic=False)
+    nvim.lua(
+        "local title = ... vim.ui.select = function(items, _, done) "
+        "for i, item in ipairs(items) do "
+        "if item.action.title == title then done(item, i) end end end",
+        title,
+    )
+    keys = "gg" if "docstring" in title else "ggjA"
+    nvim.type(f"{keys}<Cmd>lua vim.lsp.buf.code_action()<CR>")
+    nvim.wait(lambda: "The script says so." in nvim.messages(), "why not is said")
+    nvim.type("<Cmd>lua vim.lsp.buf.code_action()<CR>")
+    nvim.wait(lambda: nvim.lines()[1] == written, "it is written")
+
+
 @pytest.mark.parametrize(("answer", "said"), [("a + b", ""), ("!error", "The script says so.")])
 def test_the_code_action_does_the_same(start: Start, answer: str, said: str) -> None:
     nvim = start(answer, text=TEXT)

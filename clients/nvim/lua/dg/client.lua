@@ -73,6 +73,12 @@ local function on_exit(code, signal, id)
   end)
 end
 
+---@param command lsp.Command
+---@param ctx { bufnr: integer }
+local function from_code_action(command, ctx)
+  require('dg.fill').from_code_action(command, ctx)
+end
+
 ---@param buf integer
 ---@return vim.lsp.ClientConfig
 local function client_config(buf)
@@ -100,9 +106,9 @@ local function client_config(buf)
       ['dg.edit'] = function(command, ctx)
         require('dg.edit').from_code_action(command, ctx)
       end,
-      ['dg.fillHoles'] = function(command, ctx)
-        require('dg.fill').from_code_action(command, ctx)
-      end,
+      ['dg.fillHoles'] = from_code_action,
+      ['dg.writeDocstring'] = from_code_action,
+      ['dg.completeBlock'] = from_code_action,
     },
     on_init = function(client)
       require('dg.native').intercept(client)

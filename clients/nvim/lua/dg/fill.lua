@@ -1,4 +1,4 @@
---- Marks filled with code: `___` in the buffer or in a range, by one edit of the server.
+--- What the server writes by one edit: code in place of `___` marks, a docstring, a block.
 
 local client_of = require('dg.client').of
 
@@ -8,7 +8,7 @@ local client_of = require('dg.client').of
 
 local M = {}
 
-local COMMAND = 'dg.fillHoles'
+local FILL = 'dg.fillHoles'
 local METHOD = 'workspace/executeCommand'
 
 local fillings = {} ---@type table<integer, dg.Filling?>
@@ -20,8 +20,9 @@ local function say(message, level)
 end
 
 ---@param buf integer
+---@param command string
 ---@param arguments table
-local function request(buf, arguments)
+local function request(buf, command, arguments)
   local client = client_of(buf)
   if not client then
     say('No server is attached to this buffer; see :checkhealth dg.', vim.log.levels.WARN)
@@ -30,7 +31,7 @@ local function request(buf, arguments)
   M.stop(buf)
   local filling = { client = client } ---@type dg.Filling
   fillings[buf] = filling
-  local params = { command = COMMAND, arguments = { arguments } }
+  local params = { command = command, arguments = { arguments } }
   local _, id = client:request(METHOD, params, function(err, result)
     if fillings[buf] ~= filling then
       return
@@ -64,17 +65,17 @@ function M.start(buf, first, last)
       },
     }
   end
-  request(buf, arguments)
+  request(buf, FILL, arguments)
 end
 
---- The code action "Fill the holes" was chosen.
+--- A code action was chosen: "Fill the holes", "Write the docstring" or "Complete the block".
 ---@param command lsp.Command
 ---@param ctx { bufnr: integer }
 function M.from_code_action(command, ctx)
-  request(ctx.bufnr, command.arguments[1])
+  request(ctx.bufnr, command.command, command.arguments[1])
 end
 
---- Stop filling; what is written already stays.
+--- Stop the work; what is written already stays.
 ---@param buf integer
 ---@return boolean stopped
 function M.stop(buf)
