@@ -165,8 +165,8 @@ def report(rounds: list[Round], seconds: float) -> str:
     return (
         "# Windows on one engine\n\n"
         f"`python -m bench.windows --seconds {seconds:g}`, {machine}, dg-tiny, one run. Every "
-        "window but the first begins a line about once a second, asks for the rest and waits; times are "
-        "from request to answer in these windows (with one window, in it).\n\n"
+        "window but the first begins a line about once a second, asks for the rest and waits; "
+        "times are from request to answer in these windows (with one window, in it).\n\n"
         f"A second window takes {more:.0f} MiB in all, its server included.\n\n"
         "| windows | the first | p50 ms | p90 ms | answers | its keys | a server, MiB "
         "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows

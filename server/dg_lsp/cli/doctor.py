@@ -50,6 +50,7 @@ def doctor(
         findings = [
             *(_python(), _torch(), _gpu(), _settings()),
             *_model(model, try_engine=engine),
+            _shared(),
             *_editors(),
         ]
         code = max((finding.code for finding in findings), default=ExitCode.DONE)
@@ -120,6 +121,22 @@ def _model(name: str | None, *, try_engine: bool) -> list[Finding]:
         except CliError as error:
             findings.append(Finding("engine", "", str(error), error.code))
     return findings
+
+
+def _shared() -> Finding:
+    """The engine that all windows share, where one serves."""
+    if sys.platform == "win32":
+        return Finding("shared engine", "none on Windows; each window has its own")
+    from dg_lsp.cli.status import asked
+
+    try:
+        found = asked()
+    except CliError as error:
+        return Finding("shared engine", "", str(error), error.code)
+    if found is None:
+        return Finding("shared engine", "none serves; the first window starts it")
+    windows = sum(len(engine.windows) for engine in found.engines)
+    return Finding("shared engine", f"process {found.pid}, {windows} windows")
 
 
 def _editors() -> list[Finding]:
