@@ -118,7 +118,23 @@ QUIET = {
     "a comment": ("values = 3", "values = 3  # three"),
     "a new statement": ("values = 3", "values = 3\nmore = 4"),
     "a number": ("values = 3", "values = 4"),
+    "a name and something else": ("count = start", "sum_ = start + 1"),
+    "a name that nobody needs": ("for value in", "for _ in"),
 }
+
+
+@pytest.mark.parametrize(
+    "line", ["import logging", "from a import logging", "from a.logging import logging"]
+)
+def test_another_import_is_no_rename(line: str) -> None:
+    editor = Editor(f"{line}\n\nlogging.info(1)\n")
+    editor.replace(line, line[: -len("logging")] + "warnings")
+    assert editor.found.certain is None
+
+
+def test_an_import_that_got_another_alias_is_a_rename() -> None:
+    editor = Editor("import numpy as np\n\nnp.array(1)\n").replace("as np", "as n")
+    assert editor.take_all() == ["n.array(1)"]
 
 
 @pytest.mark.parametrize("case", QUIET)

@@ -130,6 +130,12 @@ def choose(cases: list[Case], count: int, rng: random.Random) -> list[Case]:
     return found
 
 
+def pools_of(cases: list[Case]) -> list[list[Case]]:
+    """Traps of either sort apart, so that there are as many of each; others together."""
+    notes = sorted({case.note for case in cases if case.kind == "trap"})
+    return [[case for case in cases if case.note == note] for note in notes] or [cases]
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -154,9 +160,14 @@ def main() -> None:
         notices += [f"## {package} {', '.join(versions)} ({LICENCE})", "", wheels[newest][""]]
     chosen: list[Case] = []
     for kind, count in COUNTS.items():
-        pool = [case for case in found if case.kind == kind]
-        some = choose(pool, count, random.Random(SEED))
-        print(f"{kind}: {len(some)} of {len(pool)}")
+        pools = pools_of([case for case in found if case.kind == kind])
+        shares = [(count + n) // len(pools) for n in range(len(pools))]
+        some = [
+            case
+            for pool, share in zip(pools, shares, strict=True)
+            for case in choose(pool, share, random.Random(SEED))
+        ]
+        print(f"{kind}: {len(some)} of {sum(map(len, pools))}")
         chosen += [
             msgspec.structs.replace(case, name=f"{kind}-{number:02d}")
             for number, case in enumerate(sorted(some, key=lambda c: (c.source, c.path)), 1)

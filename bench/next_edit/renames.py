@@ -69,6 +69,8 @@ def traps_in(text: str) -> list[Made]:
     for table, node in _functions(text, tree):
         names = [s.get_name() for s in table.get_symbols() if s.is_local()]
         names = [n for n in names if len(n) >= LEAST_NAME and not _is_seen_inside(table, n)]
+        # `x += 1` binds x for Python, but means nothing without the binding before it.
+        names = [n for n in names if not _is_changed_in_place(node, n)]
         for one in names:
             binds, uses = _names(node, one)
             others = [n for n in names if n != one]
@@ -154,11 +156,21 @@ def _names(node: Function, name: str) -> tuple[list[Span], list[Span]]:
             if isinstance(inner, ast.Name) and inner.id == name:
                 place = Span(inner.lineno - 1, inner.col_offset)
                 (binds if isinstance(inner.ctx, ast.Store) else uses).append(place)
-            elif isinstance(inner, ast.ExceptHandler) and inner.name == name:
-                return [], []  # its place is not told
+            elif isinstance(inner, (ast.ExceptHandler, Function, ast.ClassDef)):
+                if inner.name == name:
+                    return [], []  # its place is not told
             elif isinstance(inner, ast.JoinedStr) and name in ast.unparse(inner):
                 return [], []  # before Python 3.12 places in it are not told
     return sorted(binds), sorted(uses)
+
+
+def _is_changed_in_place(node: Function, name: str) -> bool:
+    return any(
+        isinstance(inner, ast.AugAssign)
+        and isinstance(inner.target, ast.Name)
+        and inner.target.id == name
+        for inner in ast.walk(node)
+    )
 
 
 def _parameters(node: Function) -> list[tuple[str, Span]]:

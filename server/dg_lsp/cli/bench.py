@@ -1,4 +1,4 @@
-"""`dg-lsp bench replay`, `quality` and `humaneval`: measure the server and a model."""
+"""`dg-lsp bench replay`, `quality`, `humaneval` and `next-edit`: measure the server and a model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dg_lsp.cli.bench_next_edit import next_edit
 from dg_lsp.cli.errors import EXIT_CODES_HELP, CliError, ExitCode, reported
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
+
+app.command("next-edit", epilog=EXIT_CODES_HELP)(next_edit)
 
 _TOLD_EVERY = 25
 

@@ -19,9 +19,9 @@ from dg_lsp.prompts.view import CursorView, unix, view_at
 from dg_lsp.suggestion import BALANCE_CHARS
 from dg_lsp.syntax.grammars import parser_of
 from dg_lsp.syntax.parsing import parsed
-from dg_lsp.syntax.window import UNKNOWN, Window, window_of
+from dg_lsp.syntax.window import UNKNOWN, Window, own_window_of
 
-MOST_CHARS = 400_000
+MOST_CHARS = 200_000
 """Of a file that is looked through."""
 MOST_LIKELY = 3
 """Lines that the model is asked about."""
@@ -116,7 +116,7 @@ def leaves_whole(proposal: Proposal, lines: Lines, language: str) -> bool:
     faults = [balance_of(before + text + after, language).faults for text in (old, new)]
     if faults[1] > faults[0]:
         return False
-    window = window_of(view)
+    window = own_window_of(view)
     return window is None or _faults(window, new) <= _faults(window, old)
 
 

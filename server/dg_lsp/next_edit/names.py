@@ -45,6 +45,8 @@ class Role(enum.StrEnum):
     """What an occurrence does with a name."""
 
     BIND = "bind"
+    IMPORT = "import"
+    """A bind, too, by the name that something has elsewhere."""
     PARAMETER = "parameter"
     """A bind, too."""
     USE = "use"
@@ -73,7 +75,7 @@ class Occurrence(msgspec.Struct, frozen=True):
     @property
     def is_bind(self) -> bool:
         """Whether it gives the name a value."""
-        return self.role in (Role.BIND, Role.PARAMETER)
+        return self.role in (Role.BIND, Role.PARAMETER, Role.IMPORT)
 
 
 def occurrences(tree: Tree, raw: bytes, name: str) -> list[Occurrence]:
@@ -119,9 +121,9 @@ def _role_in_import(node: Node, parent: Node) -> Role:
     if around is None or around.type in ("case_pattern", "class_pattern", "keyword_pattern"):
         return Role.UNCLEAR
     if around.type == "import_from_statement":
-        return Role.ATTRIBUTE if _is(around, "module_name", parent) else Role.BIND
+        return Role.ATTRIBUTE if _is(around, "module_name", parent) else Role.IMPORT
     if around.type == "import_statement":
-        return Role.BIND if _same(parent.children[0], node) else Role.ATTRIBUTE
+        return Role.IMPORT if _same(parent.children[0], node) else Role.ATTRIBUTE
     # What an alias stands for, a module of `from`, a decorator in old grammars.
     return Role.ATTRIBUTE
 

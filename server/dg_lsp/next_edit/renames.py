@@ -63,8 +63,10 @@ class Rename(NamedTuple):
 
 
 def renamed_in(edit: Edited, lines: Lines) -> list[Renamed]:
-    """Names that one edit gave other names."""
+    """Names that one edit gave other names; none where it changed anything else."""
     swaps = swaps_between(edit.old, edit.new(lines)) or []
+    if any(swap.names is None for swap in swaps):
+        return []
     return [
         Renamed(*names, edit.first + swap.line, swap.column)
         for swap in swaps
@@ -107,6 +109,8 @@ class _Places:
         renamed = {(one.line, one.column) for one in done}
         here = [o for o in self.news if self._spot(o) in renamed]
         binds = [o for o in here if o.is_bind]
+        if any(o.role is Role.IMPORT for o in binds):
+            return []  # something else is imported now
         if binds:
             return self._after_binding(binds[0], renamed) if _are_of_one(binds) else []
         attributes = [o for o in here if o.role is Role.ATTRIBUTE and _is_set_on_self(o.node)]
@@ -187,7 +191,7 @@ class _Places:
     def _clashes(self, scope: Node, region: Node, renamed: set[tuple[int, int]]) -> bool:
         """Whether the new name stood for something else where it is wanted."""
         return any(
-            o.role in (Role.USE, Role.BIND, Role.PARAMETER)
+            (o.is_bind or o.role is Role.USE)
             and _within(region, o.node)
             and self._spot(o) not in renamed
             and any(s.id == scope.id for s in scopes_around(o))

@@ -35,7 +35,7 @@ class Swap(msgspec.Struct, frozen=True):
         """The two names, when one name became another."""
         if len(self.removed) == len(self.added) == 1:
             old, new = self.removed[0], self.added[0]
-            if is_name(old) and is_name(new):
+            if is_name(old) and is_name(new) and new.strip("_"):  # `_` is for what nobody needs
                 return old, new
         return None
 

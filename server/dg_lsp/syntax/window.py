@@ -108,8 +108,17 @@ def window_of(view: CursorView) -> Window | None:
     return _window(view.language, before, after)
 
 
+def own_window_of(view: CursorView) -> Window | None:
+    """As `window_of`, for another thread: parsers must not be shared."""
+    return _made(view.language, view.before[-BEFORE_CHARS - 1 :], view.after[: AFTER_CHARS + 1])
+
+
 @lru_cache(_REMEMBERED)
 def _window(language: str, before: str, after: str) -> Window | None:
+    return _made(language, before, after)
+
+
+def _made(language: str, before: str, after: str) -> Window | None:
     parser = parser_of(language)
     if parser is None:
         return None
