@@ -132,8 +132,12 @@ A row counts the keys that brought a suggestion which was not there before; keys
 through a suggestion are drawn at once and have no request. The clock runs in the editor, from the
 key to the drawing. "Server" is from request to answer: the pipes, the server and the engine. "The
 rest" is the editor and its client. Of it our Neovim plugin waits 50 ms for typing to pause
-(`debounce_ms`), and lsp-mode 0.5 s (`lsp-idle-delay`, its default). With dg-tiny many answers come
-from what the server showed or prepared before, without the engine. Helix has no ghost text.
+(`debounce_ms`), and lsp-mode 0.5 s (`lsp-idle-delay`, its default). Helix has no ghost text.
+
+The rows with dg-tiny do not compare the editors' servers, which are the same: our Neovim plugin
+keeps a suggestion itself while it is typed through, so that only keys count which need the engine.
+VS Code (without its own reuse, for this) and Emacs ask at every key, and most answers are what the
+server showed or prepared before.
 """
 
 
