@@ -58,10 +58,10 @@ async def test_the_state_is_shown_in_three_forms(world: World) -> None:
 @pytest.mark.asyncio
 async def test_the_doctor_tells_of_it(world: World) -> None:
     before = await asyncio.to_thread(ran, "doctor", "--no-engine")
-    assert "none serves" in before.stdout
+    assert "no engine is shared yet" in before.stdout
     await world.window()
     after = await asyncio.to_thread(ran, "doctor", "--no-engine")
-    assert f"process {await world.pid()}, 1 windows" in after.stdout
+    assert f"process {await world.pid()} serves 1 windows" in after.stdout
 
 
 @pytest.mark.asyncio

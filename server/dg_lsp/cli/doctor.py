@@ -126,17 +126,17 @@ def _model(name: str | None, *, try_engine: bool) -> list[Finding]:
 def _shared() -> Finding:
     """The engine that all windows share, where one serves."""
     if sys.platform == "win32":
-        return Finding("shared engine", "none on Windows; each window has its own")
+        return Finding("sharing", "none on Windows; each window has its own engine")
     from dg_lsp.cli.status import asked
 
     try:
         found = asked()
     except CliError as error:
-        return Finding("shared engine", "", str(error), error.code)
+        return Finding("sharing", "", str(error), error.code)
     if found is None:
-        return Finding("shared engine", "none serves; the first window starts it")
+        return Finding("sharing", "no engine is shared yet; the first window starts one")
     windows = sum(len(engine.windows) for engine in found.engines)
-    return Finding("shared engine", f"process {found.pid}, {windows} windows")
+    return Finding("sharing", f"process {found.pid} serves {windows} windows")
 
 
 def _editors() -> list[Finding]:
