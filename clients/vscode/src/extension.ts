@@ -214,14 +214,17 @@ class Extension implements Disposable {
   #middleware(): Middleware {
     return {
       provideInlineCompletionItems: this.#ghostText.provide,
-      executeCommand: (command, parameters, next) => {
+      executeCommand: async (command, parameters, next) => {
         if (command === EDIT_COMMAND) {
           return this.#edit.ask(parameters[0] as EditArguments | undefined);
         }
         if (command === ACCEPTED_COMMAND) {
           commands.executeCommand("setContext", "dgLsp.accepted", true);
         }
-        return next(command, parameters);
+        const result = await next(command, parameters);
+        const reason = refusal(result);
+        if (reason !== undefined) window.showInformationMessage(reason);
+        return result;
       },
       provideCodeActions: async (document, range, context, token, next) => {
         // Without a selection the bulb would be lit on every line.
@@ -309,6 +312,13 @@ class Extension implements Disposable {
     commands.executeCommand("setContext", "dgLsp.paused", pause !== undefined);
     this.#status.update({ pause });
   }
+}
+
+/** Why a command of the server changed nothing, as it says itself. */
+function refusal(result: unknown): string | undefined {
+  if (typeof result !== "object" || result === null) return undefined;
+  const { applied, reason } = result as { applied?: unknown; reason?: unknown };
+  return applied === false && typeof reason === "string" && reason ? reason : undefined;
 }
 
 function isProgram(path: string): boolean {

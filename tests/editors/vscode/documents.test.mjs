@@ -31,6 +31,16 @@ function cell(source) {
   return { cell_type: "code", execution_count: null, metadata: {}, outputs: [], source };
 }
 
+/** The cells of a notebook, one after another; empty while it is being written. */
+function sources(text) {
+  try {
+    const { cells } = JSON.parse(text);
+    return cells.map(({ source }) => [source].flat().join("")).join("\n");
+  } catch {
+    return "";
+  }
+}
+
 test("a cell of a notebook gets ghost text, and the model is shown the cell before", async () => {
   const name = "figures.ipynb";
   await editor.openNotebook(name, JSON.stringify(NOTEBOOK), 2);
@@ -41,10 +51,7 @@ test("a cell of a notebook gets ghost text, and the model is shown the cell befo
   await editor.press("Tab");
   await editor.untilGhost("");
   await editor.press("Control+s");
-  await editor.until(
-    () => JSON.parse(editor.onDisk(name)).cells.map(({ source }) => [source].flat().join("")),
-    (sources) => sources.join("\n") === "a, b = 1, 2\ntotal = a + b",
-  );
+  await editor.until(() => sources(editor.onDisk(name)), "a, b = 1, 2\ntotal = a + b");
 });
 
 test("an excluded .env gets none, the status says why, and the model never sees it", async () => {
@@ -68,6 +75,31 @@ test("in the next file all is as before", async () => {
   assert.match(await editor.status(), /^dg-tiny · \d+ ms$/);
   assert.doesNotMatch(editor.prompts(), /hunter2/);
 });
+
+test("marks are filled by the bulb as one step to undo, and a refusal is said", async () => {
+  const text = "def add(a, b):\n    return ___\n";
+  await editor.open("holes.py", text);
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await editor.goto(2, 12);
+  await fill();
+  const filled = text.replace("___", "a + b");
+  await editor.until(() => editor.text(), /return a \+ b/);
+  assert.equal(await editor.saved("holes.py"), filled);
+  await editor.press("Control+z");
+  assert.equal(await editor.saved("holes.py"), text);
+  editor.script({ lines: [], edits: {} });
+  await fill();
+  await editor.page.locator(".notification-toast", { hasText: "nothing" }).waitFor();
+  assert.equal(editor.onDisk("holes.py"), text);
+});
+
+/** Choose the action of the bulb. */
+async function fill() {
+  await editor.press("Control+.");
+  const action = editor.page.locator(".action-widget .monaco-list-row", { hasText: "Fill the" });
+  await action.waitFor();
+  await action.click();
+}
 
 function isSomething(text) {
   return text !== "";

@@ -53,7 +53,15 @@ export class Editor {
     editor.home = mkdtempSync(join(tmpdir(), "dg-vscode-"));
     editor.workspace = join(editor.home, "project");
     editor.scripted = join(editor.home, "scripted");
-    const folders = ["project", "scripted", "bin", "run", "data/User", "data/Machine", "extensions"];
+    const folders = [
+      "project",
+      "scripted",
+      "bin",
+      "run",
+      "data/User",
+      "data/Machine",
+      "extensions",
+    ];
     for (const name of folders) mkdirSync(join(editor.home, name), { recursive: true });
     editor.settings = { ...QUIET, ...settings };
     editor.#write("data/User/settings.json", JSON.stringify(editor.settings));
