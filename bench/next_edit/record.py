@@ -136,28 +136,33 @@ def pools_of(cases: list[Case]) -> list[list[Case]]:
     return [[case for case in cases if case.note == note] for note in notes] or [cases]
 
 
+def cases_in(wheels: Path) -> tuple[list[Case], list[str]]:
+    """Every case that the wheels of a folder have, and the packages' licences."""
+    found: list[Case] = []
+    notices: list[str] = []
+    for package, versions in PACKAGES.items():
+        files = {version: read_wheel(wheels, package, version) for version in versions}
+        for old, new in pairwise(versions):
+            found += real_cases(package, old, new, files[old], files[new])
+        newest = versions[-1]
+        for path, text in sorted(files[newest].items()):
+            if path and len(text) <= MAX_FILE and text.isascii() and "\r" not in text:
+                source = f"{package} {newest}"
+                found += [
+                    Case("", m.kind, LICENCE, source, path, text, m.first, m.rest, note=m.note)
+                    for m in [*renames_in(text), *traps_in(text)]
+                ]
+        notices += [f"## {package} {', '.join(versions)} ({LICENCE})", "", files[newest][""]]
+    return found, notices
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("wheels", type=Path, help="folder with every wheel")
     parser.add_argument("--out", type=Path, default=CASES)
     options = parser.parse_args()
-    found: list[Case] = []
-    notices = ["# Where the texts come from", ""]
-    for package, versions in PACKAGES.items():
-        wheels = {v: read_wheel(options.wheels, package, v) for v in versions}
-        for old, new in pairwise(versions):
-            found += real_cases(package, old, new, wheels[old], wheels[new])
-        newest = versions[-1]
-        for path, text in sorted(wheels[newest].items()):
-            if path and len(text) <= MAX_FILE and text.isascii() and "\r" not in text:
-                made = [*renames_in(text), *traps_in(text)]
-                source = f"{package} {newest}"
-                found += [
-                    Case("", m.kind, LICENCE, source, path, text, m.first, m.rest, note=m.note)
-                    for m in made
-                ]
-        notices += [f"## {package} {', '.join(versions)} ({LICENCE})", "", wheels[newest][""]]
+    found, notices = cases_in(options.wheels)
     chosen: list[Case] = []
     for kind, count in COUNTS.items():
         pools = pools_of([case for case in found if case.kind == kind])
@@ -173,7 +178,8 @@ def main() -> None:
             for number, case in enumerate(sorted(some, key=lambda c: (c.source, c.path)), 1)
         ]
     options.out.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in chosen))
-    options.out.with_name("LICENCES.md").write_text("\n".join(notices), encoding="utf-8")
+    page = "\n".join(["# Where the texts come from", "", *notices])
+    options.out.with_name("LICENCES.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
