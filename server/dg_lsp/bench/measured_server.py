@@ -20,7 +20,7 @@ from dg_engine.job import CanvasJob, EngineInfo, Frame, Priority
 from dg_lsp.bench.records import COMPLETION, JOB, LAG, CompletionRecord, JobRecord, LagRecord
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration
-from dg_lsp.engine_host import Backend, EngineFactory, child_process
+from dg_lsp.engine_host import Backend, EngineFactory, chosen_engine
 from dg_lsp.language_server import Server
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.results import Completion
@@ -88,7 +88,7 @@ class LagMeter:
             self._late.append(max(0.0, (loop.time() - due) * 1e3))
 
 
-def measured(factory: EngineFactory = child_process) -> Server:
+def measured(factory: EngineFactory = chosen_engine) -> Server:
     """A server that tells of its work."""
 
     async def counted(configuration: Configuration, listener: StatusListener) -> Backend:

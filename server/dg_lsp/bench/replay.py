@@ -75,11 +75,14 @@ async def replay(
     command: Sequence[str] = SERVER,
     after_each: Callable[[str], None] = lambda name: None,
 ) -> Replay:
-    """Play the sessions; raises ReplayError when the server cannot serve or ends."""
+    """Play the sessions; raises ReplayError when the server cannot serve or ends.
+
+    The server has an engine of its own unless the settings say otherwise.
+    """
     client = await Client.start(command)
     tallies: dict[str, Tally] = {}
     try:
-        await client.initialize(settings)
+        await client.initialize({"shareEngine": False, **settings})
         await until_ready(client)
         for session in sessions:
             tallies[session.name] = await Player(client, session, pace).play()

@@ -1,0 +1,1 @@
+"""Many editors on one engine: how many can type before answers come late."""
