@@ -6,10 +6,10 @@ import os
 import subprocess
 
 GUARD = """
-while kill -0 "$1" 2>/dev/null; do sleep 0.5; done
-kill -TERM -- "-$1" 2>/dev/null
-for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 -- "-$1" 2>/dev/null || exit; sleep 0.5; done
-kill -KILL -- "-$1" 2>/dev/null
+while kill -s 0 -- "$1"; do sleep 0.5; done
+kill -s TERM -- "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do kill -s 0 -- "-$1" || exit; sleep 0.5; done
+kill -s KILL -- "-$1"
 """
 """Shell script: once the process has gone, end its group, first kindly."""
 
