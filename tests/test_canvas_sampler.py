@@ -411,7 +411,7 @@ def test_candidates_follow_the_softmax_and_never_take_what_has_no_probability():
 
 def test_drafts_survive_the_way_and_may_be_joined():
     drafts = [
-        Draft(2, Code.GOES_ON, 3, 4, 1000, [5, 262_143], [0.25, 1.5], [-0.5, -30.0]),
+        Draft(2, Code.GOES_ON, 3, 4, 1000, [5, 262_143], [0.25, 1.5], [-0.5, -30.0], 7),
         Draft(3, Code.CONVERGED, 1, 5, 1000, [9], [0.0], [float("-inf")]),
     ]
     joined = [value for draft in drafts for value in pack_draft(draft)]

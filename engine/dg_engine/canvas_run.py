@@ -40,15 +40,18 @@ class _Stream:
 
     def free_at(self, count: int) -> int:
         """Free positions of that draft; all are in the blocks behind the first."""
-        earlier = self.drafts[: min(count, len(self.drafts)) - 1]
-        if any(draft.code.ends_block for draft in earlier):
-            return len(self.at(count).ids)
-        return free_count(self.row)
+        draft = self.at(count)
+        return len(draft.ids) if draft.block else free_count(self.row)
 
     def blocks(self) -> Iterator[Draft]:
-        """The last draft of each block; of the present one the newest."""
-        yield from (draft for draft in self.drafts[:-1] if draft.code.ends_block)
-        yield self.drafts[-1]
+        """The last draft of each block; of the present one the newest.
+
+        A row that was preempted before its block was committed ends that block twice.
+        """
+        newest = self.drafts[-1]
+        ended = {draft.block: draft for draft in self.drafts if draft.code.ends_block}
+        yield from (ended[block] for block in range(newest.block))
+        yield newest
 
 
 class CanvasRun:
@@ -244,17 +247,17 @@ class CanvasRun:
         job, sets, begun = self._job, self._host.sets, self._host.clock()
         limit = max(job.widths, default=len(job.canvas))
         ends = sets.eos | (sets.line_breaks if job.single_line else frozenset[int]())
-        drafts: list[Draft] = []
-        while not drafts or drafts[-1].code is Code.LOST:
-            drafts = [
-                draft
-                async for draft in self._host.backend.run(
-                    job.prompt[:-1],
-                    greedy_request(job, job.prompt[-1], limit),
-                    name=self._host.name(),
-                    priority=int(job.priority),
-                )
-            ]
+        code, found = Code.LOST, dict[int, Draft]()
+        while code is Code.LOST:
+            found.clear()
+            async for draft in self._host.backend.run(
+                job.prompt[:-1],
+                greedy_request(job, job.prompt[-1], limit),
+                name=self._host.name(),
+                priority=int(job.priority),
+            ):
+                found[draft.block], code = draft, draft.code
+        drafts = [found[place] for place in sorted(found)]
         self._forwards = max(self._forwards, drafts[-1].forwards)
         self._ms["causal"] = 1000 * (self._host.clock() - begun)
         ids = [draft.ids[0] for draft in drafts if draft.ids[0] not in ends]

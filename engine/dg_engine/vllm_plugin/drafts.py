@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-HEADER = 6
+HEADER = 7
 
 
 class Code(enum.IntEnum):
@@ -58,13 +58,16 @@ class Draft(msgspec.Struct, frozen=True):
     """Nats per position, 0 at pins."""
     scores: list[float]
     """Log-probability of each id; for SCORE that of the id behind."""
+    block: int = 0
+    """Blocks, or tokens of a GREEDY request, in front of it. One that was preempted may send the
+    same again, and the later counts."""
 
 
 def pack_draft(draft: Draft) -> list[int]:
     """A draft as integers from 0 to 2**32 - 1: header, ids, then both float lists as bits."""
     header = [
         len(draft.ids), draft.step, int(draft.code), draft.settled, draft.forwards,
-        draft.cached_tokens,
+        draft.cached_tokens, draft.block,
     ]  # fmt: skip
     return [*header, *draft.ids, *_bits(draft.entropy), *_bits(draft.scores)]
 
@@ -77,11 +80,12 @@ def unpack_drafts(values: list[int]) -> Iterator[Draft]:
         end = at + HEADER + 3 * width
         if width < 1 or end > len(values):
             raise ValueError("The engine sent a draft that is cut short.")
-        step, code, settled, forwards, cached = values[at + 1 : at + HEADER]
+        step, code, settled, forwards, cached, block = values[at + 1 : at + HEADER]
         body = values[at + HEADER : end]
         yield Draft(
             step, Code(code), settled, forwards, cached,
             body[:width], _floats(body[width : 2 * width]), _floats(body[2 * width :]),
+            block,
         )  # fmt: skip
         at = end
 

@@ -128,6 +128,7 @@ class CanvasScheduler(Scheduler):
             if request_id in self._canvases and found is not None
         }
         clients = {request_id: self.requests[request_id].client_index for request_id in places}
+        blocks = {request_id: self._block(request_id) for request_id in places}
         outputs = super().update_from_output(scheduler_output, model_runner_output)
         for step in outputs.values():
             for output in step.outputs:
@@ -141,14 +142,22 @@ class CanvasScheduler(Scheduler):
             ]
         for request_id, index in places.items():
             width = len(scheduler_output.scheduled_spec_decode_tokens[request_id])
-            output = self._output(request_id, found, index, width)
+            output = self._output(request_id, found, index, width, blocks[request_id])
             if output is not None:
                 client = outputs.setdefault(clients[request_id], EngineCoreOutputs(outputs=[]))
                 client.outputs.append(output)
         return outputs
 
+    def _block(self, request_id: str) -> int:
+        """See Draft.block."""
+        asked = self._canvases[request_id].asked
+        behind = self.requests[request_id].num_output_tokens
+        if asked.kind == Kind.GREEDY or behind == 0:
+            return behind
+        return 1 + (behind - asked.width) // self.num_spec_tokens
+
     def _output(
-        self, request_id: str, found: Any, index: int, width: int
+        self, request_id: str, found: Any, index: int, width: int, block: int
     ) -> EngineCoreOutput | None:
         """The draft of one request, None where it took no step or has ended meanwhile."""
         progress = self._canvases.get(request_id)
@@ -163,7 +172,7 @@ class CanvasScheduler(Scheduler):
             code = Code.REFUSED
         draft = Draft(
             steps[0], code, settled[0], progress.forwards, progress.cached_tokens or 0,
-            ids, entropy, scores,
+            ids, entropy, scores, block,
         )  # fmt: skip
         progress.steps = steps[0]
         output = EngineCoreOutput(request_id=request_id, new_token_ids=pack_draft(draft))
