@@ -141,7 +141,10 @@ class DoneKind(enum.StrEnum):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The end of a job; `message` is one sentence for ERROR and empty otherwise."""
+    """The end of a job.
+
+    `message` is one sentence for ERROR, and else empty or what was done differently than asked.
+    """
 
     kind: DoneKind
     message: str = ""

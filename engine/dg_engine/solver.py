@@ -62,6 +62,10 @@ class Solver:
         self._special = special
         self._vocabulary = Vocabulary(self._mask(eos), self._mask(line_breaks))
 
+    def forget(self) -> None:
+        """Let go of all cached prompts."""
+        self._cache.clear()
+
     def run(self, job: CanvasJob, submitted: float) -> Generator[Frame | None, None, None]:
         """Yield None or a frame after each forward; the last frame is `done`.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator
 
+import msgspec
 import torch
 
 from dg_engine.job import CanvasJob, Done, DoneKind, EngineInfo, Frame, JobError
@@ -26,6 +28,8 @@ class _Active:
         self.submitted = submitted
         self.cancelled = False
         self.steps: Generator[Frame | None, None, None] | None = None
+        self.note = ""
+        """What was done differently than asked, one sentence."""
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -119,15 +123,50 @@ class Worker:
         try:
             if active.steps is None:
                 active.steps = self._loaded.solver.run(active.job, active.submitted)
-            return next(active.steps)
+            return _noted(next(active.steps), active.note)
         except JobError as error:
             return _last(active.job, Done(DoneKind.ERROR, str(error)))
-        except torch.OutOfMemoryError:
-            message = "The engine ran out of memory; use a smaller model or fewer candidates."
-            return _last(active.job, Done(DoneKind.ERROR, message))
         except Exception as error:  # the worker must outlive any one job
+            if _is_out_of_memory(error):
+                return self._make_room(active)
             message = f"The engine failed on this job ({type(error).__name__}: {error})."
             return _last(active.job, Done(DoneKind.ERROR, message))
+
+    def _make_room(self, active: _Active) -> Frame | None:
+        """Forget the cached prompts and begin a job anew with fewer candidates, if it has any."""
+        self._loaded.solver.forget()
+        smaller = fewer_candidates(active.job)
+        if smaller is None:
+            message = "The engine ran out of memory; use a smaller model or shorter prompts."
+            return _last(active.job, Done(DoneKind.ERROR, message))
+        active.job, active.steps = smaller, None
+        active.note = "The engine ran short of memory and tried fewer candidates."
+        print(active.note, file=sys.stderr, flush=True)
+        return None
+
+
+def fewer_candidates(job: CanvasJob) -> CanvasJob | None:
+    """A job with half the widths, or no alternatives; None for one with a single candidate."""
+    if job.alternatives > 1:
+        return msgspec.structs.replace(job, alternatives=1)
+    if len(job.widths) > 1:
+        return msgspec.structs.replace(job, widths=job.widths[1::2])
+    return None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory was refused; on a CPU PyTorch says so in words alone."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+def _noted(frame: Frame | None, note: str) -> Frame | None:
+    """A frame whose end, if it is one, tells the note."""
+    if frame is None or frame.done is None or frame.done.message or not note:
+        return frame
+    done = msgspec.structs.replace(frame.done, message=note)
+    return msgspec.structs.replace(frame, done=done)
 
 
 def _last(job: CanvasJob, done: Done) -> Frame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
@@ -12,6 +13,8 @@ from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.drafts import draft_of
 from dg_lsp.results import OnDraft
+
+logger = logging.getLogger(__name__)
 
 GRACE_MS = 250
 """How long past its deadline an engine may take before the last draft seen is the answer."""
@@ -68,6 +71,8 @@ class Runner:
                         on_draft(draft_of(job, frame, self._tokenizer))
                     if frame.done:
                         done = frame.done
+                        if done.message:
+                            logger.warning("%s", done.message)
         except TimeoutError:
             return Answer(best, Done(DoneKind.DEADLINE))
         except (EngineError, JobError) as error:
