@@ -1,7 +1,8 @@
 """Play every recorded session and write bench/results/replay.md: `python -m bench.replay.play`.
 
-`--compare KEY=JSON` plays them once more with that setting changed, for a second column of
-figures. A plot of the times is written beside it where matplotlib is installed.
+`--compare KEY=JSON` plays them once more with that setting changed, `--forgetful` without
+type-through, warm start, cache and prefetch. A plot of the times is written beside it where
+matplotlib is installed.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dg_engine.models import find_model
+from dg_lsp.bench.measured_server import FORGETFUL
 from dg_lsp.bench.player import Pace
-from dg_lsp.bench.replay import SESSIONS, Replay, replay
+from dg_lsp.bench.replay import SERVER, SESSIONS, Replay, replay
 from dg_lsp.bench.sessions import Session, read_sessions
 
 from bench.replay.plot import draw
@@ -25,7 +28,13 @@ from bench.replay.plot import draw
 OUT = Path(__file__).parents[1] / "results" / "replay.md"
 
 
-def play(sessions: list[Session], model: Path, pace: Pace, settings: dict[str, Any]) -> Replay:
+def play(
+    sessions: list[Session],
+    model: Path,
+    pace: Pace,
+    settings: dict[str, Any],
+    command: Sequence[str] = SERVER,
+) -> Replay:
     """One replay with some settings."""
     return asyncio.run(
         replay(
@@ -33,6 +42,7 @@ def play(sessions: list[Session], model: Path, pace: Pace, settings: dict[str, A
             model=model.name,
             settings={**settings, "model": str(model)},
             pace=pace,
+            command=command,
             after_each=lambda name: print(name, file=sys.stderr, flush=True),
         )
     )
@@ -56,6 +66,7 @@ def main() -> None:
     parser.add_argument("--patient", action="store_true")
     parser.add_argument("--limit", type=int, default=None, help="only the first sessions")
     parser.add_argument("--compare", action="append", default=[], metavar="KEY=JSON")
+    parser.add_argument("--forgetful", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--json", type=Path, default=None, help="write every count here")
     options = parser.parse_args()
@@ -65,6 +76,11 @@ def main() -> None:
     for change in options.compare:
         key, _, value = change.partition("=")
         runs[f"With {change}"] = play(sessions, model, pace, {key: json.loads(value)})
+    if options.forgetful:
+        cold = (*SERVER, FORGETFUL)
+        runs["Without type-through, warm start, cache and prefetch"] = play(
+            sessions, model, pace, {"prefetch": False}, cold
+        )
     parts = [f"# {name}\n\n{run.as_markdown()}\n" for name, run in runs.items()]
     parts.append(f"{machine()}.\n")
     plot = options.out.with_suffix(".svg")

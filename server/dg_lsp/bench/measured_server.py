@@ -1,6 +1,7 @@
 """The real server over standard streams, telling what an editor does not see.
 
-`python -m dg_lsp.bench.measured_server`. Notifications `bench/job` tell of each canvas job when
+`python -m dg_lsp.bench.measured_server`, with `--forgetful` without type-through, warm start and
+cache. Notifications `bench/job` tell of each canvas job when
 it ends and `bench/completion` of each completion; the request `bench/lag` says how late the event
 loop was since it was asked last. Times are of `time.perf_counter`, which processes of one machine
 share.
@@ -9,6 +10,7 @@ share.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -25,8 +27,10 @@ from dg_lsp.language_server import Server
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.results import Completion
 from dg_lsp.server import create_server, run_stdio
+from dg_lsp.shown.desk import Request, Served
 from dg_lsp.status import StatusListener
 
+FORGETFUL = "--forgetful"
 LEFT = "left"
 """How a job ended whose reader went away."""
 TICK_SECONDS = 0.005
@@ -123,5 +127,22 @@ def _tell_completions(tell: Callable[[CompletionRecord], None]) -> None:
     Completer.complete_at = told
 
 
+def forgetful() -> Server:
+    """A measured server to which every key is at a place that it never saw."""
+    server = measured()
+    desk = server.session.desk
+    fitting = desk.fitting
+
+    def fitting_nothing(request: Request, completer: Completer | None = None) -> Served | None:
+        desk.forget()
+        desk.habits.latencies.clear()
+        if completer is not None:
+            completer.memory.clear()
+        return fitting(request, completer)
+
+    desk.fitting = fitting_nothing
+    return server
+
+
 if __name__ == "__main__":
-    run_stdio(measured)
+    run_stdio(forgetful if FORGETFUL in sys.argv[1:] else measured)
