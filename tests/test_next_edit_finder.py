@@ -172,6 +172,14 @@ def test_a_change_that_was_made_twice_is_made_again_in_any_language() -> None:
     assert editor.found.certain == Proposal(2, 16, 16, ", true", Origin.REPEAT)
 
 
+def test_several_changes_of_one_line_are_made_together() -> None:
+    text = "a: List[Dict[str, int]]\nb: List[Dict[str, int]]\nc: List[Dict[str, int]] = x\n"
+    editor = Editor(text)
+    editor.replace("a: List[Dict[", "a: list[dict[")
+    editor.replace("b: List[Dict[", "b: list[dict[")
+    assert editor.take_all() == ["c: list[dict[str, int]] = x"]
+
+
 def test_a_local_name_is_no_pattern_for_other_functions() -> None:
     other = SUM.replace("total", "other").partition("\n\n\n")[0]
     editor = Editor(f"{SUM}\n\n{other}\n").replace("total(values,", "total(items,")

@@ -33,6 +33,9 @@ class Shown(msgspec.Struct, frozen=True):
 
     origin: Origin
     right: bool
+    """Whether the line is then what it has to be."""
+    on_the_way: bool
+    """Whether it is wrong, but nearer to what it has to be than it was."""
     ms: float
 
 
@@ -93,7 +96,10 @@ async def play(case: Case, propose: Propose, *, by_hand: int = 1) -> Outcome:
             silent_ms = ms
             break
         text = body_of(proposal.made(author.document.lines))
-        shown.append(Shown(proposal.origin, case.is_right(proposal.line, text), ms))
+        was = body_of(author.document.lines[proposal.line])
+        right = case.is_right(proposal.line, text)
+        nearer = not right and case.is_nearer(proposal.line, was, text)
+        shown.append(Shown(proposal.origin, right, nearer, ms))
         if not shown[-1].right:
             break
         left.discard(proposal.line)

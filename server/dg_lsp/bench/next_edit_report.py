@@ -40,6 +40,7 @@ def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
         "shown": count,
         "right": right,
         "wrong": count - right,
+        "on_the_way": sum(shown.on_the_way for o in outcomes for shown in o.shown),
         "missed": sum(o.missed for o in outcomes),
         "silent": sum(not o.shown for o in outcomes),
     }
@@ -67,8 +68,9 @@ def markdown(result: Mapping[str, Any]) -> str:
     for way, found in result["ways"].items():
         parts.append(f"**{WAYS[way].capitalize()}**")
         rows = [
-            "| kind | cases | lines left to do | shown | right | wrong | missed | silent cases |",
-            "|---|---|---|---|---|---|---|---|",
+            "| kind | cases | lines left to do | shown | right | wrong | of these, on the way "
+            "| missed | silent cases |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         for kind, counts in found["kinds"].items():
             if counts["cases"]:

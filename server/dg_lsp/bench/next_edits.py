@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import msgspec
 
 from dg_lsp.lines import Lines
+from dg_lsp.next_edit.tokens import tokens_of
 
 CASES = Path(__file__).resolve().parents[3] / "bench" / "next_edit" / "cases.jsonl"
 KINDS = ("repeat", "rename", "other", "trap")
@@ -54,6 +56,19 @@ class Case(msgspec.Struct, frozen=True):
     def is_right(self, line: int, text: str) -> bool:
         """Whether a line is to become this text, without its break."""
         return LineChange(line, text) in self.rest or LineChange(line, text) in self.also
+
+    def is_nearer(self, line: int, was: str, text: str) -> bool:
+        """Whether a line would have fewer tokens to change than it has now."""
+        wanted = [change.new for change in (*self.rest, *self.also) if change.line == line]
+        return any(_tokens_between(text, new) < _tokens_between(was, new) for new in wanted)
+
+
+def _tokens_between(old: str, new: str) -> int:
+    """How many tokens have to be taken away or added."""
+    a, b = tokens_of(old), tokens_of(new)
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    changes = (code for code in matcher.get_opcodes() if code[0] != "equal")
+    return sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in changes)
 
 
 def changed(lines: Lines, change: LineChange) -> Lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dg_lsp.lines import Lines, body_of
@@ -66,9 +66,9 @@ def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
     swaps = _swaps(newest, lines)
     if not swaps or len({swap.line for swap in swaps}) != 1 or len(swaps) > MOST_SWAPS:
         return []
-    known = [swap for edit in older for swap in _swaps(edit, lines)]
-    seen = 1 + min(_times(swap, known) for swap in swaps)
-    patterns = [_pattern(swap, known) if seen > 1 else _pattern(swap, ()) for swap in swaps]
+    alike = [one for edit in older for one in _lines_of(edit, lines) if _same_change(one, swaps)]
+    seen = 1 + len(alike)
+    patterns = [_pattern(group) for group in zip(swaps, *alike, strict=True)]
     if not all(_says_enough(pattern, seen) for pattern in patterns):
         return []
     edited = {line for edit in history for line in range(edit.first, edit.end)}
@@ -90,19 +90,27 @@ def _swaps(edit: Edited, lines: Lines) -> list[Swap]:
     return swaps_between(edit.old, edit.new(lines)) or []
 
 
-def _times(swap: Swap, known: Iterable[Swap]) -> int:
-    return sum((k.removed, k.added) == (swap.removed, swap.added) for k in known)
+def _lines_of(edit: Edited, lines: Lines) -> list[list[Swap]]:
+    """An edit's swaps, those of each line apart."""
+    by_line: dict[int, list[Swap]] = {}
+    for swap in _swaps(edit, lines):
+        by_line.setdefault(swap.line, []).append(swap)
+    return list(by_line.values())
 
 
-def _pattern(swap: Swap, known: Sequence[Swap]) -> Pattern:
-    """A swap with the context that every time it was made has in common."""
+def _same_change(one: Sequence[Swap], other: Sequence[Swap]) -> bool:
+    return [(s.removed, s.added) for s in one] == [(s.removed, s.added) for s in other]
+
+
+def _pattern(group: Sequence[Swap]) -> Pattern:
+    """A swap, made once or several times, with the context that it always had."""
+    swap, *others = group
     before, after = swap.before[-_FAR:], swap.after[:_FAR]
     words = {token for token in (*swap.before, *swap.after) if is_name(token)}
-    for other in known:
-        if (other.removed, other.added) == (swap.removed, swap.added):
-            before = _common(before[::-1], other.before[::-1])[::-1]
-            after = _common(after, other.after)
-            words &= {*other.before, *other.after}
+    for other in others:
+        before = _common(before[::-1], other.before[::-1])[::-1]
+        after = _common(after, other.after)
+        words &= {*other.before, *other.after}
     named = any(map(is_name, (*before, *swap.removed, *after)))
     return Pattern(swap.removed, swap.added, before, after, frozenset(() if named else words))
 
@@ -137,22 +145,20 @@ def _made(line: str, patterns: Sequence[Pattern], *, loose: bool) -> tuple[str, 
     """
     if len(line) > MOST_CHARS or not all(_may_hold(line, pattern) for pattern in patterns):
         return None
-    least = 2 * _FAR
-    text = body_of(line)
+    tokens = tokens_of(body_of(line))
+    made: list[str] = []
+    at, least = 0, 2 * _FAR
     for pattern in patterns:
-        tokens = tokens_of(text)
-        if not pattern.words.issubset(tokens):
-            return None
         found = _places(tokens, pattern, loose=loose)
-        if not found:
+        if not found or not pattern.words.issubset(tokens):
             return None
         best = max(alike for _, _, alike in found)
         (start, end, alike), *others = [place for place in found if place[2] == best]
-        if others:
+        if others or start < at:
             return None  # which of them is meant cannot be told
-        text = "".join([*tokens[:start], *pattern.added, *tokens[end:]])
-        least = min(least, alike)
-    return text, least
+        made += [*tokens[at:start], *pattern.added]
+        at, least = end, min(least, alike)
+    return "".join([*made, *tokens[at:]]), least
 
 
 def _may_hold(line: str, pattern: Pattern) -> bool:
