@@ -4,8 +4,8 @@ The tokens that the edit would change are a hole, everything else of the line an
 is pinned, and the last edit stands in the prompt. The hole is raced at the two lengths that the old
 and the new text have; the model agrees when the winner is the new text, token for token.
 
-Seeding the canvas with the old line, as instructed edits do, tells nothing with dg-tiny: it kept
-every one of 42 seeded lines as it was, old or new (bench/results/next_edit.md).
+Seeding the canvas with the line, as instructed edits do, asks nothing: dg-tiny keeps every seed as
+it is, be it the old line or the new one (`python -m bench.next_edit.seeds`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def question(completer: Completer, place: Place, deadline_ms: int | None = None)
     if region != old:
         return None
     wish = _in_words(place) if settings.next_edit_in_words else ""
-    shown = msgspec.structs.replace(shown, context=(_edit_of(place),))
+    shown = msgspec.structs.replace(shown, context=(edit_of(place),))
     prompt = prompt_format.build_edit(shown, old, wish, settings.budget)
     was, now = prompt_format.encode(old), prompt_format.encode(new)
     head, tail = _shared(was, now)
@@ -113,7 +113,7 @@ def _shared(was: list[int], now: list[int]) -> tuple[int, int]:
     return head, tail
 
 
-def _edit_of(place: Place) -> Snippet:
+def edit_of(place: Place) -> Snippet:
     """The lines that the user edited, as they are now."""
     edit = place.edit
     lines = place.lines.between(edit.first - _MARGIN_LINES, edit.end + _MARGIN_LINES)
