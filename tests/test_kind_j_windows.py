@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 import pytest_asyncio
-from dg_engine.daemon.link import ask
+from dg_engine.daemon.link import ask, quit_daemon
 from dg_engine.daemon.messages import DaemonStatus
 from dg_engine.daemon.place import Place
 
@@ -43,13 +43,14 @@ class Windows:
         self.all: list[WireClient] = []
         self._checkpoint = checkpoint
 
-    async def open(self, name: str) -> WireClient:
+    async def open(self, name: str, **more: object) -> WireClient:
         """A window whose model is loaded."""
         window = await WireClient.run("-c", SERVE)
         self.all.append(window)
         settings = {
             **{"model": str(self._checkpoint), "threads": 1, "invokedDeadlineMs": 60_000},
             "engineExitAfterS": EXIT_AFTER_SECONDS,
+            **more,
         }
         await window.initialize(initializationOptions=settings, clientInfo={"name": name})
         window.open(TEXT)
@@ -97,6 +98,7 @@ async def windows(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             await window.close()
         status = await ask(found.place)
         if status is not None:
+            await quit_daemon(found.place)
             await gone([psutil.Process(status.pid)])
 
 
@@ -127,7 +129,7 @@ async def test_the_engine_outlives_a_window_and_ends_after_the_last(windows: Win
 async def test_a_window_that_is_closed_and_opened_finds_the_model_loaded(
     windows: Windows,
 ) -> None:
-    first = await windows.open("before")
+    first = await windows.open("before", engineExitAfterS=60)
     processes = await windows.processes()
     first.notify("exit", None)
     await first.ended()
@@ -147,6 +149,19 @@ async def test_a_crash_is_told_in_every_window_and_mended(windows: Windows, whic
         await answers(window)
     await gone([engine])
     assert len(await windows.processes()) == 2
+
+
+async def test_a_model_that_was_let_go_is_loaded_again_and_that_is_told(windows: Windows) -> None:
+    window = await windows.open("only", engineUnloadAfterS=1)
+    (_, engine) = await windows.processes()
+    await gone([engine], LOAD_SECONDS)
+    assert (await windows.status()).engines[0].state == "unloaded"
+    assert window.said("didChangeStatus")[-1]["kind"] == "Normal"
+    before = len(window.said("didChangeStatus"))
+    await answers(window)
+    kinds = [(s["kind"], s["message"]) for s in window.said("didChangeStatus")[before:]]
+    assert ("Inactive", "The model is loading; suggestions come as soon as it is ready.") in kinds
+    assert kinds[-1][0] == "Normal"
 
 
 async def test_a_window_whose_model_is_missing_says_so_and_harms_no_other(

@@ -188,12 +188,20 @@ async def child_process(configuration: Configuration, listener: StatusListener) 
 
 
 def _relay(listener: StatusListener) -> Callable[[EngineStatus], None]:
+    told = ModelState.LOADING
+
     def relay(status: EngineStatus) -> None:
-        # LOADING and READY are told by the host, which also checks the tokenizer.
-        state = ModelState(status.state.value)
-        if state in (ModelState.RESTARTING, ModelState.FAILED, ModelState.READY):
-            message = status.message if state is not ModelState.READY else ""
-            listener(ModelStatus(state, message, retry_in_s=status.retry_in_s))
+        # The first LOADING and READY are told by the host, which also checks the tokenizer; a model
+        # that was let go is loaded again later.
+        nonlocal told
+        state, before = ModelState(status.state.value), told
+        if state is ModelState.CLOSED or (state, before) == (ModelState.LOADING,) * 2:
+            return
+        if state is ModelState.LOADING and before is ModelState.RESTARTING:
+            return  # that says more
+        told = state
+        message = status.message if state in (ModelState.RESTARTING, ModelState.FAILED) else ""
+        listener(ModelStatus(state, message, retry_in_s=status.retry_in_s))
 
     return relay
 
