@@ -172,6 +172,15 @@ def test_a_change_that_was_made_twice_is_made_again_in_any_language() -> None:
     assert editor.found.certain == Proposal(2, 16, 16, ", true", Origin.REPEAT)
 
 
+def test_where_scopes_are_not_known_a_name_needs_more_around_it() -> None:
+    editor = Editor("ff(i);\nff(i)\nff(i, 2);\n", "javascript")
+    editor.replace("ff(i)", "ff(j)").replace("ff(i)", "ff(j)")
+    assert editor.found.certain is None
+    editor = Editor("ff(i, 2);\n" * 3, "javascript")
+    editor.replace("ff(i", "ff(j").replace("ff(i", "ff(j")
+    assert editor.found.certain == Proposal(2, 3, 4, "j", Origin.REPEAT)
+
+
 def test_several_changes_of_one_line_are_made_together() -> None:
     text = "a: List[Dict[str, int]]\nb: List[Dict[str, int]]\nc: List[Dict[str, int]] = x\n"
     editor = Editor(text)

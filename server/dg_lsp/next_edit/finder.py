@@ -25,6 +25,8 @@ MOST_CHARS = 200_000
 """Of a file that is looked through."""
 MOST_LIKELY = 3
 """Lines that the model is asked about."""
+SCOPES = "python"
+"""The language whose scopes are known here."""
 _TRIES = 3
 SEEN_TWICE = 2
 """A change that was made so often is proposed as it is, without the model."""
@@ -52,7 +54,8 @@ def found_after(
     renames = _renames(lines, language, history)
     newest = range(history[0].first, history[0].end)
     is_local = any(one.is_local and one.line in newest for one in renames)
-    repeats = [] if is_local else repeats_of(lines, history)
+    scopes = language == SCOPES
+    repeats = [] if is_local else repeats_of(lines, history, scopes=scopes)
     seen = (one for one in repeats if one.seen >= SEEN_TWICE)
     once = [one for one in repeats if one.seen < SEEN_TWICE]
 
@@ -80,10 +83,10 @@ def found_after(
 
 
 def _renames(lines: Lines, language: str, history: Sequence[Edited]) -> list[Rename]:
-    if language != "python":
-        return []  # the scopes of other languages are not known here
+    if language != SCOPES:
+        return []
     parser = parser_of(language)
-    assert parser is not None, "Python has a grammar"
+    assert parser is not None, "it has a grammar"
     raw = unix(lines.text()).encode()
     return renames_of(parsed(parser, raw), raw, lines, history)
 

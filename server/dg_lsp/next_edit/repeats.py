@@ -52,8 +52,11 @@ class Repeat(NamedTuple):
     """Whether the line is as the edited one was, or tokens give way in enough of the same."""
 
 
-def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
+def repeats_of(lines: Lines, history: Sequence[Edited], *, scopes: bool = True) -> list[Repeat]:
     """Lines where the newest edit's change can be made again.
+
+    Without `scopes`, where nobody can tell whose a name is, a name that became another needs
+    ENOUGH_CONTEXT that was always the same.
 
     Lines behind the edit come first, then those before it; where the change was made only once,
     those that are more alike come before.
@@ -68,6 +71,9 @@ def repeats_of(lines: Lines, history: Sequence[Edited]) -> list[Repeat]:
     seen = 1 + len(alike)
     patterns = [_pattern(group) for group in zip(swaps, *alike, strict=True)]
     if not all(_says_enough(pattern, seen) for pattern in patterns):
+        return []
+    renames = all(swap.names for swap in swaps)
+    if renames and not scopes and min(map(_context, patterns)) < ENOUGH_CONTEXT:
         return []
     edited = {line for edit in history for line in range(edit.first, edit.end)}
     was = newest.old[swaps[0].line].strip()
@@ -125,9 +131,12 @@ def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 def _says_enough(pattern: Pattern, seen: int) -> bool:
     """Whether there is anything to find the place by: a name, and something around it."""
     around = [*pattern.before, *pattern.removed, *pattern.after, *pattern.words]
-    whole = len(pattern.before) + len(pattern.after)
     least = 2 - bool(pattern.removed) if seen < _SEEN_OFTEN else 0
-    return whole >= least and any(is_name(token) and len(token) > 1 for token in around)
+    return _context(pattern) >= least and any(is_name(token) and len(token) > 1 for token in around)
+
+
+def _context(pattern: Pattern) -> int:
+    return len(pattern.before) + len(pattern.after)
 
 
 def _order(newest: Edited, lines: Lines) -> Iterator[int]:
