@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -184,3 +185,27 @@ async def test_no_file_of_the_shared_engine_is_anothers_to_read(windows: Windows
     for path in (windows.place.folder, *windows.place.folder.iterdir()):
         assert path.lstat().st_mode & 0o077 == 0, path
         assert path.lstat().st_uid == os.getuid()
+
+
+@pytest.mark.parametrize("how", ["truncated", "replaced", "removed"])
+async def test_a_model_whose_file_changes_while_it_runs(
+    windows: Windows, checkpoint: Path, tmp_path: Path, how: str
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    window = await windows.open("only", model=str(folder))
+    (weights,) = folder.glob("*.safetensors")
+    whole = weights.read_bytes()
+    if how == "removed":
+        weights.unlink()
+    else:
+        weights.write_bytes(whole[: len(whole) // 2] if how == "truncated" else bytes(len(whole)))
+    # What is loaded goes on, or its end is told.
+    answer = await window.answer(window.ask_completion(*CURSOR, kind=1))
+    assert "result" in answer
+    (_, engine) = await windows.processes()
+    engine.kill()
+    await window.until(lambda: window.said("didChangeStatus")[-1]["kind"] == "Error", LOAD_SECONDS)
+    assert window.said("didChangeStatus")[-1]["message"].endswith(".")
+    weights.write_bytes(whole)
+    await answers(await windows.open("after it was mended", model=str(folder)))
