@@ -156,6 +156,19 @@ export class Editor {
     await this.command("Go to Line/Column...", `${line}:${column}`);
   }
 
+  /**
+   * Open the menu of the bulb. The editor looks for actions by itself a moment after the cursor
+   * moved, and drops what was asked for in between; people press the keys again.
+   */
+  async bulb() {
+    const menu = this.page.locator(".action-widget");
+    await this.until(async () => {
+      await this.press("Control+.");
+      return this.reaches(() => menu.isVisible(), true, 3000);
+    }, true);
+    return menu;
+  }
+
   /** Run a command by its title, with what to type into the box that it opens. */
   async command(title, answer) {
     await this.press("F1");
