@@ -1,0 +1,36 @@
+"""Pages name files that exist, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "*/README.md", "clients/*/README.md", "bench/results/*.md")
+    for path in ROOT.glob(pattern)
+    if "node_modules" not in path.parts
+)
+_NAMED = re.compile(
+    r"`((?:server|engine|kernels|clients|training|bench|scripts|tests|docs|models)/[\w./-]+)`"
+)
+_LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_and_linked_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    named = [name for name in _NAMED.findall(text) if not (ROOT / name).exists()]
+    linked = [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    assert (named, linked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["server", "engine", "kernels", "clients", "training", "models", "bench", "scripts", "tests"],
+)
+def test_a_folder_says_what_is_in_it(folder: str) -> None:
+    assert (ROOT / folder / "README.md").is_file()
