@@ -95,8 +95,7 @@ test("marks are filled by the bulb as one step to undo, and a refusal is said", 
 
 /** Choose the action of the bulb. */
 async function fill() {
-  const menu = await editor.bulb();
-  await menu.locator(".monaco-list-row", { hasText: "Fill the holes" }).click();
+  await (await editor.bulb("Fill the holes")).click();
 }
 
 function isSomething(text) {

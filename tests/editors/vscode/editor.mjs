@@ -157,16 +157,16 @@ export class Editor {
   }
 
   /**
-   * Open the menu of the bulb. The editor looks for actions by itself a moment after the cursor
+   * Open the menu of the bulb, and give the action of this name. The editor looks for actions by itself a moment after the cursor
    * moved, and drops what was asked for in between; people press the keys again.
    */
-  async bulb() {
-    const menu = this.page.locator(".action-widget");
+  async bulb(hasText) {
+    const row = this.page.locator(".action-widget .monaco-list-row", { hasText }).first();
     await this.until(async () => {
       await this.press("Control+.");
-      return this.reaches(() => menu.isVisible(), true, 3000);
+      return this.reaches(() => row.isVisible(), true, 3000);
     }, true);
-    return menu;
+    return row;
   }
 
   /** Run a command by its title, with what to type into the box that it opens. */
