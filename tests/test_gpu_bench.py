@@ -77,7 +77,7 @@ def test_without_vllm_each_stage_is_one_sentence(tmp_path: Path):
     reason = "EngineError: vLLM is not installed; the GPU engine needs vLLM 0.26 to 0.33."
     assert [line for line in told if "exit code" not in line] == [
         "answers-float32",
-        f"  the comparison failed: {reason}",
+        f"  the stage failed: {reason}",
         "ours",
         f"  the stage failed: {reason}",
     ]

@@ -9,40 +9,48 @@ from pathlib import Path
 from dg_engine.job import Frame
 from dg_engine.vllm_engine import VllmEngine, VllmOptions
 
+from bench.gpu.report import Report
 from bench.gpu.solved import Solved
 
 MODEL = Path(__file__).resolve().parents[2] / "models" / "dg-tiny"
 
 
-async def compare(options: VllmOptions, solved: list[Solved]) -> list[str]:
-    """Lines: by kind of job, how many answers and drafts are the CPU's, and where they part."""
+async def compare(options: VllmOptions, solved: list[Solved], report: Report) -> None:
+    """By kind of job, how many answers and drafts are the CPU's, and where they part."""
     engine = await VllmEngine.start(MODEL, options)
-    info = await engine.info()
     try:
-        found = await asyncio.gather(*(_frames(engine, one) for one in solved))
+        info = await engine.info()
+        report.tell(
+            f"  dg-tiny, {info.dtype} on {info.device}, "
+            f"causal mode predicts: {info.causal_predicts}"
+        )
+        for kind in dict.fromkeys(one.kind for one in solved):
+            asked = [one for one in solved if one.kind == kind]
+            await report.take(kind, compared(engine, kind, asked))
     finally:
         await engine.close()
-    lines = [
-        f"dg-tiny, {info.dtype} on {info.device}, causal mode predicts: {info.causal_predicts}"
-    ]
-    for kind in dict.fromkeys(one.kind for one in solved):
-        asked = [(o, f) for o, f in zip(solved, found, strict=True) if o.kind == kind]
-        pairs = [(one, frames) for one, frames in asked if frames[-1].ids]
-        if len(pairs) < len(asked):
-            reasons = {str(f[-1].done and f[-1].done.message) for _, f in asked if not f[-1].ids}
-            lines.append(f"  {kind}: {len(asked) - len(pairs)} jobs failed: {min(reasons)}")
-        same = sum(frames[-1].ids[0] == one.frames[-1].ids[0] for one, frames in pairs)
-        lines.append(f"  {kind}: {same} of {len(pairs)} answers are the CPU's")
-        parted = [_parting(one.frames, frames) for one, frames in pairs]
-        steps = Counter(place[0] for place in parted if place is not None)
-        doubts = sorted(place[1] for place in parted if place is not None)
-        if doubts:
-            middle = doubts[len(doubts) // 2]
-            by_step = ", ".join(f"{count} at step {step}" for step, count in sorted(steps.items()))
-            lines.append(
-                f"    drafts part in {len(doubts)} jobs ({by_step}); entropy of the first position "
-                f"that differs: least {doubts[0]:.2f}, median {middle:.2f} nats"
-            )
+
+
+async def compared(engine: VllmEngine, kind: str, asked: list[Solved]) -> list[str]:
+    """Lines on the jobs of one kind, which run at once."""
+    found = await asyncio.gather(*(_frames(engine, one) for one in asked))
+    pairs = [(one, frames) for one, frames in zip(asked, found, strict=True) if frames[-1].ids]
+    lines: list[str] = []
+    if len(pairs) < len(asked):
+        reasons = {str(f[-1].done and f[-1].done.message) for f in found if not f[-1].ids}
+        lines.append(f"  {kind}: {len(asked) - len(pairs)} jobs failed: {min(reasons)}")
+    same = sum(frames[-1].ids[0] == one.frames[-1].ids[0] for one, frames in pairs)
+    lines.append(f"  {kind}: {same} of {len(pairs)} answers are the CPU's")
+    parted = [_parting(one.frames, frames) for one, frames in pairs]
+    steps = Counter(place[0] for place in parted if place is not None)
+    doubts = sorted(place[1] for place in parted if place is not None)
+    if doubts:
+        middle = doubts[len(doubts) // 2]
+        by_step = ", ".join(f"{count} at step {step}" for step, count in sorted(steps.items()))
+        lines.append(
+            f"    drafts part in {len(doubts)} jobs ({by_step}); entropy of the first position "
+            f"that differs: least {doubts[0]:.2f}, median {middle:.2f} nats"
+        )
     return lines
 
 

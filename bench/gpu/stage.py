@@ -13,12 +13,14 @@ from dg_engine.vllm_engine import VllmEngine, VllmOptions
 
 from bench.gpu import random_model, speed
 from bench.gpu.answers import MODEL, compare
-from bench.gpu.report import PATIENCE_SECONDS, Report
+from bench.gpu.report import Report
 from bench.gpu.solved import read
 
 WORKER = "bench.gpu.worker.GpuWorker"
 MAX_TOKENS = 8192
 """Of one request, and of one forward."""
+REHEARSED = 6
+"""Jobs that a rehearsal compares, two of each kind."""
 
 
 async def answers(dtype: str, backend: str | None, rehearse: bool, report: Report) -> None:
@@ -29,8 +31,7 @@ async def answers(dtype: str, backend: str | None, rehearse: bool, report: Repor
         dtype=dtype, max_model_len=2048, max_num_seqs=32, attention_backend=chosen,
         enforce_eager=rehearse,
     )  # fmt: skip
-    # The engine's start is part of it.
-    await report.take("the comparison", compare(options, read(MODEL)), 2 * PATIENCE_SECONDS)
+    await compare(options, read(MODEL)[: REHEARSED if rehearse else None], report)
 
 
 class Subject(NamedTuple):
