@@ -4,8 +4,8 @@ The tokens that the edit would change are a hole, everything else of the line an
 is pinned, and the last edit stands in the prompt. The hole is raced at the two lengths that the old
 and the new text have; the model agrees when the winner is the new text, token for token.
 
-Seeding the canvas with the line, as instructed edits do, asks nothing: dg-tiny keeps every seed as
-it is, be it the old line or the new one (`python -m bench.next_edit.seeds`).
+Seeding the canvas with the line, as instructed edits do, asks nothing: dg-tiny keeps nearly every
+seed as it is, be it the old line or the new one (`python -m bench.next_edit.seeds`).
 """
 
 from __future__ import annotations
