@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Generator
+from itertools import takewhile
 from typing import NamedTuple
 
 import torch
@@ -10,8 +12,12 @@ from torch import Tensor
 
 from dg_engine.candidates import Row, with_hole
 from dg_engine.job import CanvasJob, Role
-from dg_engine.lists import floats
+from dg_engine.lists import floats, ints
+from dg_engine.lookup import PromptLookup
 from dg_engine.model import DenoiserModel, KeyValues
+
+GUESSED_TOKENS = 4
+"""That a forward of the causal mode reads beside the last token; see bench/results/lookup.md."""
 
 
 class Candidate(NamedTuple):
@@ -52,7 +58,10 @@ def greedy_candidate(
     limit: int,
     banned: Tensor | None,
 ) -> Generator[Candidate | None, None, None]:
-    """The causal mode's own continuation, one token per turn: None for each, then the candidate.
+    """The causal mode's own continuation: None for each forward, then the candidate.
+
+    A forward also reads a guess of what comes next (dg_engine.lookup) and keeps what is right of
+    it, so it may be worth several tokens; the continuation is the same.
 
     Args:
         hidden: of the last prompt token [hidden].
@@ -63,24 +72,50 @@ def greedy_candidate(
     allowed_ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
     allowed_ends[list(ends)] = True
     forbidden = None if banned is None else banned & ~allowed_ends
+    lookup = PromptLookup([*_pins(job), *job.prompt]) if model.reuses_prefixes else None
     ids: list[int] = []
-    total = 0.0
+    guess: list[int] = []
+    total, ended = 0.0, False
+    states = hidden[None]
     # A proposal that hits the limit is no whole hole; the judge still sees it.
-    while len(ids) < limit:
-        logits = model.logits(hidden)
-        if forbidden is not None:
-            logits = logits.masked_fill(forbidden, float("-inf"))
-        best = torch.log_softmax(logits, -1).max(-1)
-        token = int(best.indices)
-        total += float(best.values)
-        if token in ends:
+    while True:
+        tokens, sure = _greedy(model.logits(states), forbidden)
+        right = sum(takewhile(bool, map(operator.eq, guess, tokens)))
+        for token, value in zip(tokens[: right + 1], sure, strict=False):
+            total += value
+            ended = token in ends
+            if ended:
+                break
+            ids.append(token)
+            if lookup is not None:
+                lookup.append(token)
+        if ended or len(ids) >= limit:
             break
-        ids.append(token)
-        states, past = model.encode(torch.tensor([token], device=model.device), past)
-        hidden = states[-1]
+        if guess:
+            past = past.crop(past.length - len(guess) + right)
+        room = min(GUESSED_TOKENS, limit - len(ids) - 1)
+        guess = [] if lookup is None else _before_end(lookup.guess(room), ends)
+        states, past = model.encode(torch.tensor([ids[-1], *guess], device=model.device), past)
         yield None
     row = with_hole(job, ids, Role.HOLE, model.config.canvas_length)
     yield Candidate(row, row.given, tuple(ids), total / max(1, len(ids) + 1), [])
+
+
+def _pins(job: CanvasJob) -> list[int]:
+    return [t for t, role in zip(job.canvas, job.roles, strict=True) if role == Role.PIN]
+
+
+def _before_end(guess: list[int], ends: frozenset[int]) -> list[int]:
+    """A guess up to its first end token, which would not be read on behind."""
+    return list(takewhile(lambda token: token not in ends, guess))
+
+
+def _greedy(logits: Tensor, forbidden: Tensor | None) -> tuple[list[int], list[float]]:
+    """The likeliest token of each row [rows, vocab], and its log-probability."""
+    if forbidden is not None:
+        logits = logits.masked_fill(forbidden, float("-inf"))
+    best = torch.log_softmax(logits, -1).max(-1)
+    return ints(best.indices), floats(best.values)
 
 
 def judge_candidates(
