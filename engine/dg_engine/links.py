@@ -120,6 +120,7 @@ class _Child:
 
     async def why(self) -> str:
         self.cut()
+        self.writer.close()  # processes of the engine's own may hold the other end for a while
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._reading, 0.5)
         code = await self._process.wait()
