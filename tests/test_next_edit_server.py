@@ -85,13 +85,13 @@ async def author(
     return Author(client, text)
 
 
-async def test_it_is_off_and_answers_null_unless_it_is_switched_on(clients: Clients) -> None:
+async def test_it_is_off_and_proposes_nothing_unless_it_is_switched_on(clients: Clients) -> None:
     client = await clients.process()
     result = await client.initialize()
     assert "experimental" not in result["capabilities"]
     writer = Author(client)
     writer.rename()
-    assert (await client.answer(writer.ask()))["result"] is None
+    assert (await client.answer(writer.ask()))["result"] == {"edits": []}
     client.notify("workspace/didChangeConfiguration", {"settings": {"dg": {"nextEdit": True}}})
     await client.request("dg/status", {})
     assert await writer.next() == []

@@ -68,10 +68,10 @@ def _request(session: Session, uri: str, stated: int | None) -> Request | str:
     return session.next_edits.request(document, session.shown_path(uri))
 
 
-async def handle(session: Session, asked: Asked) -> dict[str, Any] | None:
-    """At most one edit of the version that was asked about; null where the setting is off."""
+async def handle(session: Session, asked: Asked) -> dict[str, Any]:
+    """At most one edit of the version that was asked about; none where the setting is off."""
     if not session.configuration_of(asked.uri).next_edit:
-        return None
+        return {"edits": []}  # clients that ask anyway look into it
     request = asked.request
     found = request if isinstance(request, str) else await _found(session, request)
     if isinstance(request, str) or isinstance(found, str):
