@@ -82,9 +82,9 @@ def report(what: str, runs: dict[int, list[Run]]) -> str:
     )
     return (
         "# Guesses from the prompt in the causal line\n\n"
-        f"`python -m bench.latency.lookup --count {len(plain)}`: {len(plain)} held-out holes (half lines, half rests), "
-        f"the causal line alone, {what}; {machine()}. For each hole all rows run one after the "
-        "other; other work ran beside it, so read the ratios.\n\n"
+        f"`python -m bench.latency.lookup --count {len(plain)}`: {len(plain)} held-out holes (half "
+        f"lines, half rests), the causal line alone, {what}; {machine()}. For each hole all rows "
+        "run one after the other; other work ran beside it, so read the ratios.\n\n"
         "| guessed tokens | forwards | median ms | time of all, against none | same line |\n"
         f"|---|---|---|---|---|\n{rows}"
     )
