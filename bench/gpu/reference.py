@@ -29,6 +29,8 @@ from dg_lsp.prompts import prompt_format_for
 from bench.gpu.solved import FILE, Reference, Solved, weights_of
 
 CPU = torch.device("cpu")
+LEAST = -1e9
+"""Nats per token; every line is surer."""
 
 
 def solver_of(loaded: Loaded) -> Solver:
@@ -65,7 +67,10 @@ def jobs(loaded: Loaded, count: int) -> list[tuple[str, CanvasJob]]:
             ("as the server asks", case.job),
         ):
             name = f"{hole.id} {kind}"
-            found.append((kind, msgspec.structs.replace(job, id=name, seed=1, deadline_ms=None)))
+            # JSON has no infinity: it would come back as None, which asks for something else.
+            sure = None if job.causal_sure is None else max(job.causal_sure, LEAST)
+            kept = msgspec.structs.replace(job, id=name, seed=1, deadline_ms=None, causal_sure=sure)
+            found.append((kind, kept))
     return found
 
 
