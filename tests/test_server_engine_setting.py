@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 from dg_engine.remote_engine import KEY_VARIABLE
@@ -46,6 +47,8 @@ async def test_jobs_go_to_the_server_that_is_set_and_come_home_when_it_is_not(
     await client.initialize(initializationOptions=remote)
     client.open(TEXT)
     await until_status(client, "Normal")
+    # A server elsewhere is shared already, and this window's key is its own.
+    assert len(psutil.Process(client.process.pid).children()) == 1
     before = served.jobs
     answer = await client.answer(client.ask_completion(*CURSOR, kind=1))
     assert "items" in answer["result"]

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
+from dg_engine.choice import EngineKind
 from dg_engine.engine import Engine, EngineError, EngineStatus
 from dg_engine.tokenizer import Tokenizer
 
@@ -155,7 +156,9 @@ async def chosen_engine(
 
     `window` is what people call the editor.
     """
-    if not configuration.share_engine or sys.platform == "win32":
+    # A server elsewhere is shared already, and each window has a key of its own.
+    is_remote = configuration.engine_choice.kind is EngineKind.REMOTE
+    if is_remote or not configuration.share_engine or sys.platform == "win32":
         return await child_process(configuration, listener)
     from dg_engine.daemon.daemon import Limits
     from dg_engine.daemon.link import DaemonEngine

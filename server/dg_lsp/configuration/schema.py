@@ -108,8 +108,8 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     share_engine: Annotated[
         bool,
         _setting(
-            "Whether all windows of yours share one engine (not on Windows, where each has its "
-            "own).",
+            "Whether all windows of yours share one engine (not on Windows, and not for the "
+            "engine `remote`: there each has its own).",
             scope=Scope.USER,
         ),
     ] = True
