@@ -152,8 +152,9 @@ class CompactModel:
                 torch.cat((v, new[0]), 1) for v, new in zip(cache.values, values, strict=True)
             ]
         else:
-            keys = [new[0] for new in keys]
-            values = [new[0] for new in values]
+            # Views would hold what they were cut out of, the queries as well.
+            keys = [new[0].clone() for new in keys]
+            values = [new[0].clone() for new in values]
         return hidden[0], PromptCache(tuple(keys), tuple(values))
 
     def encode_rows(self, ids: Tensor, past: KeyValues) -> Tensor:

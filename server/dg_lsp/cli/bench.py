@@ -232,7 +232,9 @@ def _asked(
         names = known_methods(methods or "default", twin=twin is not None)
     except ValueError as error:
         raise CliError(str(error)) from None
-    return usable_model(model), usable_model(f"{twin.absolute()}") if twin else None, names
+    folder = usable_model(model, here=True)
+    other = usable_model(f"{twin.absolute()}", here=True) if twin else None
+    return folder, other, names
 
 
 def _first(limit: int | None) -> str:

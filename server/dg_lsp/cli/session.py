@@ -27,21 +27,23 @@ class Session(NamedTuple):
     """From the start of the engine process to the loaded model."""
 
 
-def usable_model(name: str | None) -> Path:
+def usable_model(name: str | None, *, here: bool = False) -> Path:
     """A checkpoint folder whose files are whole, as far as sizes tell; raises CliError.
 
-    Without `name` the settings name it.
+    Without `name` the settings name it. `here` says that it is run on this machine whatever
+    engine they choose.
     """
     from dg_engine.engine import EngineError
     from dg_engine.models import find_model, verify_model
 
-    settings = settings_in(Path.cwd()).server
+    settings = None if here and name else settings_in(Path.cwd()).server
     try:
-        folder = find_model(name or settings.model)
+        folder = find_model(name or (settings.model if settings else None))
     except EngineError as error:
         raise CliError(str(error)) from None
     # A server elsewhere holds the weights.
-    problems = [] if settings.engine == "remote" else verify_model(folder, digests=False)
+    elsewhere = not here and settings is not None and settings.engine == "remote"
+    problems = [] if elsewhere else verify_model(folder, digests=False)
     if problems:
         raise CliError(problems[0])
     return folder
