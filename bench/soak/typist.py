@@ -53,6 +53,8 @@ class Typist:
         self._rng = random.Random(name)
         self._version = 0
         self._changed_at = 0.0
+        self._row = self._column = 0
+        """Where was typed last."""
         self._open: set[asyncio.Task[None]] = set()
         self._sent: set[int] = set()
         self._lines: list[str] = []
@@ -157,6 +159,7 @@ class Typist:
         self._lines[row] = line[:start] + text + line[end:]
         self._version += 1
         self._changed_at = time.perf_counter()
+        self._row, self._column = row, start + len(text)
         change = {
             "range": {
                 "start": {"line": row, "character": start},
@@ -194,6 +197,9 @@ class Typist:
         self._counts.ms.append((answer.at - request.at) * 1000)
         if version != self._version and answer.at - self._changed_at > LATE_SECONDS:
             self._counts.faults.append(f"{self.name}: an answer to version {version} came late")
+        # What was typed behind the request meanwhile may be known to the answer.
+        if self._row == row:
+            column = max(column, self._column)
         for item in items:
             start = item.get("range", {}).get("start", {"line": row, "character": column})
             if start["line"] != row or start["character"] > column:
