@@ -201,7 +201,7 @@ def test_one_line_is_raced_in_widths_against_a_pinned_suffix(
     assert job.roles == bytes([Role.HOLE] + [Role.PIN] * 31)
     assert job.canvas[1:] == prompt.suffix[:31]
     assert job.widths == [2, 4, 8, 16]
-    assert (job.single_line, job.causal_candidate, job.max_steps) == (True, True, 4)
+    assert (job.single_line, job.causal_candidate, job.max_steps) == (True, True, 2)
     assert job.causal_sure == -0.3
     assert job.stop.kind is StopKind.FIRST_LINE
     assert (job.judge.kind, job.judge.tail) == (JudgeKind.CAUSAL, prompt.suffix[:8])

@@ -45,7 +45,7 @@ class InfillSettings(msgspec.Struct, frozen=True):
 
     budget: Budget = Budget(prompt=944, suffix=208)
     line: HoleSettings = HoleSettings(
-        canvas=32, widths=[2, 4, 8, 16], max_steps=4, causal_sure=-0.3
+        canvas=32, widths=[2, 4, 8, 16], max_steps=2, causal_sure=-0.3
     )
     """The rest of the line at the cursor."""
     block: HoleSettings = HoleSettings(
