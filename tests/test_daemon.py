@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import tempfile
 import time
@@ -161,6 +163,19 @@ async def test_the_model_is_let_go_when_nobody_uses_it_and_comes_back(world: Wor
     assert await world.pid() == daemon
     assert await world.engine_pid() != engine
     assert not any(s.state is EngineState.FAILED for s in world.told["a"])
+
+
+@pytest.mark.asyncio
+async def test_a_window_that_comes_while_the_engine_starts_again_is_told_so(world: World) -> None:
+    first = await world.window("first", model="load-2")
+    os.kill(await world.engine_pid(), signal.SIGKILL)
+    await until(lambda: first.status.state is not EngineState.READY)
+    late = await world.window("late", model="load-2")
+    await world.works(late)
+    states = [status.state for status in world.told["late"]]
+    again = states.index(EngineState.READY) + 1
+    assert {EngineState.LOADING, EngineState.RESTARTING} & set(states[again:])
+    assert states[-1] is EngineState.READY
 
 
 @pytest.mark.asyncio

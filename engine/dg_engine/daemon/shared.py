@@ -90,7 +90,7 @@ class SharedEngine:
             self._open()
         if self._info is not None:
             window.put(Ready(self._info, PROTOCOL, 0.0))
-        elif self._status.state is not EngineState.READY:
+        if self._status.state in (EngineState.LOADING, EngineState.RESTARTING):
             window.put(Changed(self._status))
 
     def leave(self, window: Attached) -> None:
@@ -228,7 +228,8 @@ class SharedEngine:
         except EngineError as error:
             last = _last(job.id, Done(DoneKind.ERROR, str(error)))
         finally:
-            self._names.pop((window, job.id), None)
+            if self._names.get((window, job.id)) == name:
+                del self._names[window, job.id]
             ended = time.monotonic()
             self._shares.ended(window, job.id, ended - began)
         if last is None:
