@@ -101,6 +101,28 @@ async def test_windows_with_other_models_have_engines_of_their_own(world: World)
 
 
 @pytest.mark.asyncio
+async def test_a_model_that_no_window_uses_makes_room_for_another(world: World) -> None:
+    first = await world.window("first")
+    engine = await world.engine_pid()
+    await first.close()
+    second = await world.window("second", model="other")
+    await until(lambda: not psutil.pid_exists(engine))
+    await world.works(second)
+    assert await world.engine_pid() != engine
+
+
+@pytest.mark.asyncio
+async def test_a_model_that_no_window_uses_is_let_go_beside_one_that_is(world: World) -> None:
+    first = await world.window("first", "--exit-after", "1")
+    second = await world.window("second", model="other")
+    pids = {e.model: e.pid for e in (await world.status()).engines}
+    await first.close()
+    await until(lambda: not psutil.pid_exists(pids[str(world.folder / "scripted")]))
+    assert [e.pid for e in (await world.status()).engines] == [pids[str(world.folder / "other")]]
+    await world.works(second)
+
+
+@pytest.mark.asyncio
 async def test_jobs_of_one_name_in_two_windows_are_two_jobs(world: World) -> None:
     first, second = await world.window("first"), await world.window("second")
     one, other = job("same", canvas=[10]), job("same", canvas=[20])

@@ -71,6 +71,7 @@ class Daemon:
         self._limits = limits
         self._start = start
         self._engines: dict[tuple[object, ...], SharedEngine] = {}
+        self._closing: list[asyncio.Future[None]] = []
         self._windows: dict[Window, SharedEngine] = {}
         self._lock: IO[str] | None = None
         self._listener: socket.socket | None = None
@@ -126,6 +127,7 @@ class Daemon:
     async def _watch(self, lock: IO[str]) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            self._let_go(self._limits.exit_after_s)
             if self._windows:
                 self._empty_since = time.monotonic()
             elif time.monotonic() - self._empty_since >= self._limits.exit_after_s:
@@ -154,7 +156,7 @@ class Daemon:
             self._server.close()
         for window in list(self._windows):
             window.cut()
-        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        await asyncio.gather(*self._closing, *(e.close() for e in self._engines.values()))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its first message to its end."""
@@ -216,6 +218,8 @@ class Daemon:
         key = hello.model, hello.threads, hello.dtype, hello.choice
         engine = self._engines.get(key)
         if engine is None:
+            # A window that changed its model needs the memory of the one before.
+            self._let_go(unused_for_s=0.0)
             engine = self._engines[key] = SharedEngine(
                 hello.model,
                 lambda on_status: self._start(hello, on_status),
@@ -225,6 +229,14 @@ class Daemon:
         window.put(Welcome(PROTOCOL, self._version, os.getpid()))
         engine.attach(window)
         return True
+
+    def _let_go(self, unused_for_s: float) -> None:
+        """Close the engines that no window has used for so long."""
+        for key, engine in list(self._engines.items()):
+            if engine.unused_s >= unused_for_s and not engine.windows:
+                del self._engines[key]
+                self._closing.append(asyncio.ensure_future(engine.close()))
+        self._closing = [task for task in self._closing if not task.done()]
 
     def _may_be_replaced(self) -> bool:
         """Whether a newer daemon may take over; then this one ends."""

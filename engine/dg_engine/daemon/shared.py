@@ -72,6 +72,13 @@ class SharedEngine:
         """Of the engine; what an earlier one says is over."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._unloading: asyncio.TimerHandle | None = None
+        self._left = time.monotonic()
+        """When the last window went."""
+
+    @property
+    def unused_s(self) -> float:
+        """For how long no window has been attached, in seconds."""
+        return 0.0 if self._tallies else time.monotonic() - self._left
 
     @property
     def windows(self) -> list[Attached]:
@@ -102,6 +109,7 @@ class SharedEngine:
         for key in [key for key in self._arrived if key[0] is window]:
             del self._arrived[key]
         self._tallies.pop(window, None)
+        self._left = time.monotonic()
         self._pump()
 
     def submit(self, window: Attached, job: CanvasJob) -> None:
