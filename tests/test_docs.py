@@ -34,3 +34,25 @@ def test_files_that_are_named_and_linked_exist(page: Path) -> None:
 )
 def test_a_folder_says_what_is_in_it(folder: str) -> None:
     assert (ROOT / folder / "README.md").is_file()
+
+
+_ROW = re.compile(
+    r"^\| (?P<what>.+?) \| (?P<figures>.+?) \| `(?P<page>bench/results/\w+\.md)` \|$", re.M
+)
+_FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)%?")
+FIGURES = [
+    (row["page"], figure)
+    for row in _ROW.finditer((ROOT / "docs" / "limits.md").read_text("utf-8"))
+    for figure in _FIGURE.findall(f"{row['what']} {row['figures']}")
+]
+
+
+def test_the_page_of_limits_has_figures() -> None:
+    assert len(FIGURES) > 30
+
+
+@pytest.mark.parametrize(("page", "figure"), FIGURES)
+def test_a_figure_of_the_page_of_limits_stands_in_the_page_that_it_names(
+    page: str, figure: str
+) -> None:
+    assert figure in _FIGURE.findall((ROOT / page).read_text("utf-8"))
