@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-editors test-vllm check bench lock generate clean
+.PHONY: help demo test test-editors test-vllm check bench dist try-dist lock generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -20,6 +20,8 @@ help:
 	@echo "make test-vllm  run the GPU engine's tests on vLLM for the CPU (installs it into .venv/vllm)"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
+	@echo "make dist   build the wheel and the VS Code extension into dist/ (needs Node 20)"
+	@echo "make try-dist  install them in an empty home and fill a hole"
 	@echo "make generate  write what follows from the settings' schema (docs, VS Code)"
 	@echo "make lock   refresh requirements/*.txt (UPGRADE=1: newest versions)"
 	@echo "make clean  remove .venv and caches"
@@ -58,6 +60,12 @@ bench: $(DEV)
 	@$(BIN)/dg-lsp bench quality $(QUALITY) --cache build/quality.jsonl --json > build/quality.json
 	@$(BIN)/python -m bench.quality.report build/quality.json
 	@rm build/quality.jsonl
+
+dist: $(DEV)
+	@scripts/dist.sh
+
+try-dist: dist
+	@scripts/try_dist.sh
 
 lock: $(DEV)
 	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)
