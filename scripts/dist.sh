@@ -17,5 +17,6 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 npm run --silent package >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-cp dist/dg-lsp.vsix "../../dist/dg-lsp-$version.vsix"
-ls -l ../../dist/*"$version"*
+cd ../..
+cp clients/vscode/dist/dg-lsp.vsix "dist/dg-lsp-$version.vsix"
+ls -l dist/*"$version"*

@@ -12,6 +12,9 @@ fresh=$HOME/venv
 export HOME XDG_RUNTIME_DIR=$HOME/run
 unset PYTHONPATH VIRTUAL_ENV XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME DG_LSP_MODEL
 mkdir -m 700 "$XDG_RUNTIME_DIR"
+# The first request waits for the model to load, which a busy machine does slowly.
+mkdir -p "$HOME/.config/dg-lsp"
+echo "invokedDeadlineMs = 60000" >"$HOME/.config/dg-lsp/config.toml"
 leave() {
     "$fresh/bin/dg-lsp" serve --stop >/dev/null 2>&1 || true
     rm -rf "$HOME"
