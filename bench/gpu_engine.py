@@ -48,15 +48,15 @@ def path_with_plugin() -> str:
     return os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
 
 
-def run(stage: str, options: list[str], limit_s: float, tell: Tell) -> None:
+def run(stage: str, name: str, options: list[str], limit_s: float, tell: Tell) -> None:
     """Tell a stage's lines as they come, and how it ended."""
     environment = os.environ | {"PYTHONPATH": path_with_plugin()}
     if stage == "upstream":
         environment["VLLM_PLUGINS"] = ""
     if "--rehearse" in options:
         environment |= SETTINGS
-    begun, log = time.perf_counter(), WORK / f"{stage}.log"
-    tell(stage)
+    begun, log = time.perf_counter(), WORK / f"{name}.log"
+    tell(name)
     with subprocess.Popen(
         [sys.executable, "-m", "bench.gpu.stage", stage, "--work", str(WORK), *options],
         env=environment,
@@ -99,13 +99,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--backend", help="vLLM's attention backend, its own choice if left out")
+    parser.add_argument("--arguments", help="of vLLM's AsyncEngineArgs besides, as JSON")
+    parser.add_argument("--top-k", type=int, help="of ours: see VllmOptions.conditioning_top_k")
+    parser.add_argument("--name", help="of the stage in its log and profile")
     parser.add_argument("--layers", type=int, default=30, help="of the 26B configuration")
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--limit", type=float, default=1200, help="seconds of each stage")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     further = ["--layers", str(options.layers)]
-    further += ["--backend", options.backend] if options.backend else []
+    for name in ("backend", "arguments", "top_k", "name"):
+        value = getattr(options, name)
+        further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []
     if options.out is not None:
         options.out.write_text("")
@@ -117,7 +122,7 @@ def main() -> None:
                 file.write(f"{line}\n")
 
     for stage in options.stages:
-        run(stage, further, options.limit, tell)
+        run(stage, options.name or stage, further, options.limit, tell)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from dg_engine.job import JobError, Role, Rule, Stop, StopKind
 from dg_engine.sampler import Rules, Step, Vocabulary, denoise_step, start
 from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding, Outcome
 from dg_engine.vllm_plugin.drafts import Code, Draft, pack_draft, unpack_drafts
-from dg_engine.vllm_plugin.draws import HashedDraws, noise_ids, pick
+from dg_engine.vllm_plugin.draws import HashedDraws, candidate_seeds, noise_ids
 from dg_engine.vllm_plugin.request import CanvasRequest, Kind, score_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
+from dg_kernels.reference import draw, soft_embedding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -30,6 +31,11 @@ def mask(*ids: int) -> torch.Tensor:
 
 VOCABULARY = Vocabulary(mask(EOS), mask(NEWLINE, 30))
 EMBEDDING = torch.randn(VOCAB, HIDDEN, generator=torch.Generator().manual_seed(5))
+EMBEDDED = Embedding(
+    lambda ids: EMBEDDING[ids],
+    lambda soft: soft @ EMBEDDING,
+    lambda logits, ids: soft_embedding(logits, ids, EMBEDDING, scale=1.0),
+)
 
 
 def request(roles: str = "hhhhhhhh", **fields: Any) -> CanvasRequest:
@@ -48,7 +54,7 @@ class Device:
             self.states,
             VOCABULARY,
             mask(SPECIAL),
-            Embedding(lambda ids: EMBEDDING[ids], lambda soft: soft @ EMBEDDING),
+            EMBEDDED,
             rows_per_pass=rows_per_pass,
         )
 
@@ -403,7 +409,8 @@ def test_draws_depend_on_seed_step_and_position_and_are_uniform():
 
 def test_candidates_follow_the_softmax_and_never_take_what_has_no_probability():
     probabilities = torch.tensor([0.0, 0.6, 0.0, 0.3, 0.1, 0.0]).expand(20_000, 6)
-    found = pick(probabilities, torch.arange(20_000), torch.tensor(1), torch.tensor(0))
+    seeds = candidate_seeds(torch.arange(20_000), torch.tensor(1), torch.tensor(0))
+    found = draw(probabilities.log(), seeds)
     shares = found.bincount(minlength=6) / 20_000
     torch.testing.assert_close(shares, probabilities[0], atol=0.015, rtol=0)
     assert set(found.tolist()) == {1, 3, 4}

@@ -13,6 +13,7 @@ the same run. `--tune` tries the prepared tilings for at most that long and take
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import time
@@ -31,6 +32,8 @@ from dg_kernels.suffix_alignment import suffix_alignment
 from torch import Tensor
 from triton.errors import TritonError
 from triton.testing import do_bench
+
+from bench.gpu.compiling import in_processes
 
 Row = dict[str, Any]
 HEADS, HIDDEN, VOCAB, SOFTCAP = 16, 2816, 262_144, 30.0
@@ -250,6 +253,17 @@ def tune(layer: Layer, canvas: int, until: float, log: list[Row]) -> Tiling:
     return shorter if best.splits > 1 and attempt(shorter) < least else best
 
 
+def compile_tilings(mine: list[tuple[Layer, int, Tiling]]) -> None:
+    """Run each once, so that its code lies in Triton's cache."""
+    for layer, canvas, tiling in mine:
+        device = torch.device("cuda")
+        batch = batch_of(layer, [(canvas, TUNED_AT + canvas, False)], torch.bfloat16, device)
+        # What the compiler refuses is refused again when it is timed.
+        with contextlib.suppress(TritonError):
+            canvas_attention(*batch, window=layer.window, tiling=tiling)
+    torch.cuda.synchronize()
+
+
 def tiling_row(tiling: Tiling) -> Row:
     """As JSON has it."""
     return tiling._asdict() | {"partial_dtype": str(tiling.partial_dtype)}
@@ -399,6 +413,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--workers", type=int, default=12, help="that compile tilings")
     parser.add_argument("--check", action="store_true", help="compare with the references only")
     options = parser.parse_args()
     on_gpu = torch.cuda.is_available()
@@ -417,6 +432,9 @@ def main() -> None:
         found["tuning"] = []
         best: dict[tuple[str, int], Tiling] = {}
         kinds = [(layer, canvas) for canvas in (256, 32) for layer in LAYERS]
+        if options.tune:
+            tried = [(x, canvas, tiling) for x, canvas in kinds for tiling in tilings(x, canvas)]
+            in_processes(compile_tilings, tried, options.workers)
         begun = time.monotonic()
         for number, (layer, canvas) in enumerate(kinds, start=1):
             until = begun + options.tune * number / len(kinds)

@@ -7,6 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dg_engine.job import CanvasJob, Frame, Role, Rule, Stop, StopKind
@@ -17,10 +18,10 @@ class Scale(NamedTuple):
     """How much is measured."""
 
     vocab_size: int = 262_144
-    lengths: tuple[int, ...] = (512, 4000)
+    lengths: tuple[int, ...] = (512, 4096)
     """Prompt tokens."""
     canvas: int = 256
-    line: int = 64
+    line: int = 32
     """Canvas of a line, of which 24 positions are holes."""
     steps: int = 16
     at_once: tuple[int, ...] = (1, 2, 4, 8)
@@ -30,6 +31,10 @@ class Scale(NamedTuple):
 REHEARSAL = Scale(8192, (40, 150), 32, 28, 2, (1, 2), 1)
 """Enough to run every line of this on a CPU."""
 
+LINE_STEPS = 4
+PROFILED = 24
+"""Kernels that are listed; all are written."""
+Build = Callable[[Scale, str, list[int]], CanvasJob]
 Ask = Callable[[int, list[int]], Awaitable[float]]
 """Runs request n over a prompt; returns the milliseconds to its last wanted token."""
 
@@ -81,7 +86,7 @@ def line_job(scale: Scale, name: str, prompt: list[int], pin: int = 500) -> Canv
         [0] * 24 + [pin] * pins,
         bytes([Role.HOLE] * 24 + [Role.PIN] * pins),
         rule=Rule.TOP_K,
-        max_steps=4,
+        max_steps=LINE_STEPS,
         stop=Stop(StopKind.FIRST_LINE),
         seed=1,
     )
@@ -98,7 +103,7 @@ async def answered(engine: VllmEngine, job: CanvasJob) -> Frame:
 async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
     """Blocks and lines by concurrency."""
 
-    def ask_for(build: Callable[[Scale, str, list[int]], CanvasJob]) -> Ask:
+    def ask_for(build: Build) -> Ask:
         async def ask(number: int, prompt: list[int]) -> float:
             begun = time.perf_counter()
             await answered(engine, build(scale, f"job {number}", prompt))
@@ -115,26 +120,79 @@ async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
 
 async def upstream(llm: Any, scale: Scale, length: int) -> list[str]:
     """The same blocks by vLLM itself, which commits each canvas."""
-    from vllm import SamplingParams
-    from vllm.inputs import TokensPrompt
-
-    params = SamplingParams(max_tokens=scale.canvas, ignore_eos=True, detokenize=False)
     names = iter(range(10**9))
 
     async def ask(_: int, prompt: list[int]) -> float:
         begun = time.perf_counter()
-        tokens = 0
-        name = f"upstream {next(names)}"
-        async for output in llm.generate(TokensPrompt(prompt_token_ids=prompt), params, name):
-            tokens = len(output.outputs[0].token_ids)
-        if tokens != scale.canvas:
-            raise RuntimeError(f"vLLM gave {tokens} tokens, not {scale.canvas}.")
+        await upstream_block(llm, scale, prompt, f"upstream {length} {next(names)}")
         return 1000 * (time.perf_counter() - begun)
 
     lines = [
         f"  a block of {scale.canvas}, {scale.steps} steps and a commit, prompt of {length} cached"
     ]
     return lines + await at_once(ask, scale.canvas, length, scale)
+
+
+async def upstream_block(llm: Any, scale: Scale, prompt: list[int], name: str) -> None:
+    """One canvas by vLLM itself."""
+    from vllm import SamplingParams
+    from vllm.inputs import TokensPrompt
+
+    params = SamplingParams(max_tokens=scale.canvas, ignore_eos=True, detokenize=False)
+    tokens = 0
+    async for output in llm.generate(TokensPrompt(prompt_token_ids=prompt), params, name):
+        tokens = len(output.outputs[0].token_ids)
+    if tokens != scale.canvas:
+        raise RuntimeError(f"vLLM gave {tokens} tokens, not {scale.canvas}.")
+
+
+async def profiled_ours(engine: VllmEngine, scale: Scale, length: int, profile: Path) -> list[str]:
+    """Where the GPU's time of a block and of a line goes, prompts cached."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    lines: list[str] = []
+    for name, build in (("block", block_job), ("line", line_job)):
+
+        async def ask(build: Build = build, name: str = name) -> None:
+            await answered(engine, build(scale, f"profiled {name}", prompt))
+
+        steps = scale.steps if name == "block" else LINE_STEPS
+        lines += await _profiled(engine.llm, ask, f"{name}-{length}", steps, profile)
+    touched = (await engine.llm.collective_rpc("experts_touched", args=(scale.canvas,)))[0]
+    fewer = (await engine.llm.collective_rpc("experts_touched", args=(scale.line,)))[0]
+    if touched:
+        lines.append(
+            f"    experts that random hidden states reach in a layer: by {scale.canvas} of them "
+            f"{statistics.mean(touched):.0f}, by {scale.line} {statistics.mean(fewer):.0f}"
+        )
+    return lines
+
+
+async def profiled_upstream(llm: Any, scale: Scale, length: int, profile: Path) -> list[str]:
+    """The same of a block by vLLM itself; the commit is one of its forwards."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+
+    async def ask() -> None:
+        await upstream_block(llm, scale, prompt, f"profiled {length}")
+
+    return await _profiled(llm, ask, f"block-{length}", scale.steps + 1, profile)
+
+
+async def _profiled(
+    llm: Any, ask: Callable[[], Awaitable[None]], name: str, forwards: int, profile: Path
+) -> list[str]:
+    await ask()
+    await llm.collective_rpc("begin_profile")
+    await ask()
+    kernels = (await llm.collective_rpc("end_profile"))[0]
+    text = "".join(f"{us:10.1f} {calls:6} {kernel}\n" for kernel, calls, us in kernels)
+    profile.with_name(f"{profile.name}-{name}.txt").write_text(text)
+    total = sum(us for _, _, us in kernels)
+    lines = [f"    {name}: {total / forwards / 1000:.2f} ms of kernels a forward"]
+    lines += [
+        f"      {us / forwards:8.1f} us, {calls / forwards:5.1f} calls: {kernel[:90]}"
+        for kernel, calls, us in kernels[:PROFILED]
+    ]
+    return lines
 
 
 async def first_jobs(engine: VllmEngine, scale: Scale) -> list[str]:

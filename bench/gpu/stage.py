@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 from pathlib import Path
@@ -15,10 +16,15 @@ from bench.gpu import random_model, speed
 from bench.gpu.answers import MODEL, compare
 from bench.gpu.report import Report
 from bench.gpu.solved import read
+from bench.gpu.turn import turn
 
 WORKER = "bench.gpu.worker.GpuWorker"
 MAX_TOKENS = 8192
 """Of one request, and of one forward."""
+MEMORY = 0.3
+"""Share of the GPU's memory that must be free at the start, so that stages can start together."""
+CACHE_BYTES = 16 << 30
+"""Of keys and values; vLLM need not measure then what is left."""
 REHEARSED = 6
 """Jobs that a rehearsal compares, two of each kind."""
 
@@ -29,9 +35,10 @@ async def answers(dtype: str, backend: str | None, rehearse: bool, report: Repor
     chosen = "TRITON_ATTN" if dtype == "float32" and not rehearse else backend
     options = VllmOptions(
         dtype=dtype, max_model_len=2048, max_num_seqs=32, attention_backend=chosen,
-        enforce_eager=rehearse,
+        enforce_eager=rehearse, gpu_memory_utilization=MEMORY,
     )  # fmt: skip
-    await compare(options, read(MODEL)[: REHEARSED if rehearse else None], report)
+    async with turn():
+        await compare(options, read(MODEL)[: REHEARSED if rehearse else None], report)
 
 
 class Subject(NamedTuple):
@@ -41,9 +48,21 @@ class Subject(NamedTuple):
     model: str
     arguments: dict[str, Any]
     """The same for both engines; see vLLM's AsyncEngineArgs."""
+    top_k: int
+    """See VllmOptions.conditioning_top_k."""
+    profile: Path
+    """Where the kernels of a step are written."""
 
 
-def subject(work: Path, backend: str | None, layers: int, rehearse: bool) -> Subject:
+def subject(
+    work: Path,
+    backend: str | None,
+    layers: int,
+    rehearse: bool,
+    further: dict[str, Any],
+    top_k: int,
+    profile: Path,
+) -> Subject:
     """The 26B-A4B configuration; for a rehearsal a small one of the same shape."""
     scale = speed.REHEARSAL if rehearse else speed.Scale()
     model = random_model.write(work / f"random-{layers}", layers=layers, small=rehearse)
@@ -55,28 +74,40 @@ def subject(work: Path, backend: str | None, layers: int, rehearse: bool) -> Sub
         "worker_extension_cls": WORKER,
         "enforce_eager": rehearse,
     }
+    if not rehearse:
+        arguments["kv_cache_memory_bytes"] = CACHE_BYTES
     if backend is not None:
         arguments["attention_backend"] = backend
-    return Subject(scale, str(model), arguments)
+    return Subject(scale, str(model), arguments | further, top_k, profile)
 
 
 async def ours(chosen: Subject, report: Report) -> None:
     """See bench.gpu.speed."""
     begun = time.perf_counter()
-    options = VllmOptions(canvas_length=chosen.scale.canvas, extra=chosen.arguments)
+    options = VllmOptions(
+        canvas_length=chosen.scale.canvas, conditioning_top_k=chosen.top_k,
+        gpu_memory_utilization=MEMORY, extra=chosen.arguments,
+    )  # fmt: skip
     engine = await VllmEngine.start(Path(chosen.model), options)
     report.tell(f"  started and warm after {time.perf_counter() - begun:.0f} s")
-    scale = chosen.scale
     try:
-        await report.take("the weights", realistic_weights(engine.llm))
-        await report.take("the first jobs", speed.first_jobs(engine, scale))
-        await report.take("the forwards of a block", speed.forwards(engine, scale))
-        for length in scale.lengths:
-            await report.take(f"prompts of {length}", speed.ours(engine, scale, length))
-        await report.take("cancelling", speed.cancelling(engine, scale))
-        await report.take("prefix caching", speed.prefix_caching(engine, scale))
+        async with turn():
+            await measure_ours(engine, chosen, report)
     finally:
         await engine.close()
+
+
+async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> None:
+    """All there is to measure of our engine."""
+    scale = chosen.scale
+    await report.take("the weights", realistic_weights(engine.llm))
+    await report.take("the first jobs", speed.first_jobs(engine, scale))
+    await report.take("the forwards of a block", speed.forwards(engine, scale))
+    for length in scale.lengths:
+        await report.take(f"prompts of {length}", speed.ours(engine, scale, length))
+        await report.take("the profile", speed.profiled_ours(engine, scale, length, chosen.profile))
+    await report.take("cancelling", speed.cancelling(engine, scale))
+    await report.take("prefix caching", speed.prefix_caching(engine, scale))
 
 
 async def upstream(chosen: Subject, report: Report) -> None:
@@ -88,7 +119,7 @@ async def upstream(chosen: Subject, report: Report) -> None:
     arguments: dict[str, Any] = {
         "model": chosen.model,
         "skip_tokenizer_init": True,
-        "gpu_memory_utilization": 0.85,
+        "gpu_memory_utilization": MEMORY,
         "enable_prefix_caching": True,
         "limit_mm_per_prompt": {"image": 0, "video": 0, "audio": 0},
         "diffusion_config": {"canvas_length": scale.canvas, "max_denoising_steps": scale.steps},
@@ -98,9 +129,12 @@ async def upstream(chosen: Subject, report: Report) -> None:
     llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**(arguments | chosen.arguments)))
     report.tell(f"  started after {time.perf_counter() - begun:.0f} s")
     try:
-        await report.take("the weights", realistic_weights(llm))
-        for length in scale.lengths:
-            await report.take(f"prompts of {length}", speed.upstream(llm, scale, length))
+        async with turn():
+            await report.take("the weights", realistic_weights(llm))
+            for length in scale.lengths:
+                await report.take(f"prompts of {length}", speed.upstream(llm, scale, length))
+                profile = speed.profiled_upstream(llm, scale, length, chosen.profile)
+                await report.take("the profile", profile)
     finally:
         llm.shutdown()
 
@@ -119,6 +153,9 @@ def main() -> None:
     parser.add_argument("--backend")
     parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--arguments", default="{}")
+    parser.add_argument("--top-k", type=int, default=0)
+    parser.add_argument("--name")
     options = parser.parse_args()
     report = Report()
 
@@ -127,7 +164,11 @@ def main() -> None:
             dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
             await answers(dtype, options.backend, options.rehearse, report)
             return
-        chosen = subject(options.work, options.backend, options.layers, options.rehearse)
+        profile = options.work / f"{options.name or options.stage}-kernels"
+        chosen = subject(
+            options.work, options.backend, options.layers, options.rehearse,
+            json.loads(options.arguments), options.top_k, profile,
+        )  # fmt: skip
         await (ours if options.stage == "ours" else upstream)(chosen, report)
 
     asyncio.run(report.whole(run()))

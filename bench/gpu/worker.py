@@ -11,6 +11,7 @@ class GpuWorker:
     """Methods for AsyncLLM.collective_rpc."""
 
     model_runner: Any
+    device: torch.device
 
     def realistic_weights(self) -> int:
         """Give dummy weights the sizes of a trained model; returns how many tensors changed.
@@ -26,6 +27,38 @@ class GpuWorker:
                 if torch.is_floating_point(tensor) and not _is_table(name):
                     changed += _refill(name, tensor)
         return changed
+
+    def begin_profile(self) -> None:
+        """Count what the GPU does from now on."""
+        kind = "CUDA" if self.device.type == "cuda" else "CPU"
+        activity = getattr(torch.profiler.ProfilerActivity, kind)
+        self._profile = torch.profiler.profile(activities=[activity])
+        self._profile.start()
+
+    def end_profile(self) -> list[tuple[str, int, float]]:
+        """Name, calls and microseconds of every kernel since, the longest first."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        self._profile.stop()
+        found: dict[str, list[float]] = {}
+        for event in self._profile.events():
+            if event.device_type.name.lower() == self.device.type:
+                found.setdefault(event.name, []).append(event.device_time_total)
+        sums = [(name, len(times), sum(times)) for name, times in found.items()]
+        return sorted(sums, key=lambda one: -one[2])
+
+    def experts_touched(self, rows: int) -> list[int]:
+        """By layer, the experts that so many random hidden states are sent to."""
+        torch.manual_seed(0)
+        touched: list[int] = []
+        for module in self.model_runner.get_model().modules():
+            if type(module).__name__ == "Gemma4Router":
+                dtype = next(module.parameters()).dtype
+                size = self.model_runner.model_config.hf_text_config.hidden_size
+                hidden = torch.randn(rows, size, device=self.device, dtype=dtype)
+                chosen = module(hidden).topk(8, -1).indices
+                touched.append(len(chosen.unique()))
+        return touched
 
     def requests_held(self) -> int:
         """Requests that still have a slot."""

@@ -55,6 +55,8 @@ class VllmOptions(NamedTuple):
     enforce_eager: bool = False
     mask_rule: MaskRule = MaskRule.SYMMETRIC
     """ANCHORED is computed in plain PyTorch, and on the CPU only."""
+    conditioning_top_k: int = 0
+    """Likeliest tokens that self-conditioning reads, 1 to 64; 0 for all, as published."""
     load_format: str = "auto"
     """`dummy` fills a checkpoint folder that has no weights."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -212,6 +214,7 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
         "skip_tokenizer_init": True,
         "limit_mm_per_prompt": {"image": 0, "video": 0, "audio": 0},
         "diffusion_config": {"canvas_length": length},
+        "additional_config": {"dg_conditioning_top_k": options.conditioning_top_k},
         "disable_log_stats": True,
         "enable_log_requests": False,
     }

@@ -74,8 +74,9 @@ def row_stats(
     log_sum_exp = torch.logsumexp(found, -1)
     probabilities = torch.softmax(found, -1).nan_to_num(0.0)
     weighted = torch.where(probabilities > 0, (found - log_sum_exp[:, None]) * probabilities, 0.0)
-    # Stable, so that the lower id comes first.
-    order = found.argsort(dim=-1, descending=True, stable=True)[:, :top_k].contiguous()
+    # Stable, so that the lower id comes first; sorting nothing where nothing is wanted.
+    sorted_part = found if top_k else found[:, :0]
+    order = sorted_part.argsort(dim=-1, descending=True, stable=True)[:, :top_k].contiguous()
     stats = RowStats(
         found.argmax(-1),
         log_sum_exp,
@@ -108,6 +109,7 @@ def draw(found: Tensor, seeds: Tensor, tile: int = TILE) -> Tensor:
     """
     rows, vocab = found.shape
     tiles = -(-vocab // tile)
+    tile = min(tile, vocab)  # padding is never drawn
     padded = torch.nn.functional.pad(found, (0, tiles * tile - vocab), value=-math.inf)
     by_tile = padded.view(rows, tiles, tile)
     counters = -1 - torch.arange(tiles, device=found.device)

@@ -2,7 +2,8 @@
 
 The mathematics is that of dg_engine.sampler, row by row, and tests hold it to that. There is no
 loop over requests, and nothing is read back to the host. What is as wide as the vocabulary is done
-on the flat rows of logits; what is as wide as a canvas on padded [requests, canvas] tensors.
+on the flat rows of logits, by the kernels or by their references; what is as wide as a canvas on
+padded [requests, canvas] tensors.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from dg_kernels import reference
 from torch import Tensor
 
 from dg_engine.job import Role
-from dg_engine.sampler import Vocabulary, accept_entropy_bound, accept_top_k, entropy
+from dg_engine.sampler import Vocabulary, accept_entropy_bound, accept_top_k
 from dg_engine.vllm_plugin.drafts import Code
-from dg_engine.vllm_plugin.draws import noise_ids, pick
+from dg_engine.vllm_plugin.draws import candidate_seeds, noise_ids
 from dg_engine.vllm_plugin.request import NO_END
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Real, Whole
 
 ROWS_PER_PASS = 1024
-"""Rows of logits handled at once; each vocabulary-wide float32 copy of them is 1 GiB at 262,144."""
+"""Rows whose probabilities are held at once; in float32 they take 1 GiB at 262,144 tokens."""
 
 
 class Batch(NamedTuple):
@@ -73,6 +75,9 @@ class Embedding(NamedTuple):
     """From int64 [rows]."""
     of_probabilities: Callable[[Tensor], Tensor]
     """From float32 [rows, vocab]."""
+    of_tops: Callable[[Tensor, Tensor], Tensor]
+    """From the likeliest tokens' tempered logits and ids, each [rows, k]; see
+    dg_kernels.reference.soft_embedding."""
 
 
 class _Rows(NamedTuple):
@@ -118,25 +123,48 @@ class CanvasSampler:
         special: Tensor,
         embedding: Embedding,
         *,
+        softcap: float = 0.0,
+        conditioning_top_k: int = 0,
+        row_stats: Callable[..., reference.RowStats] = reference.row_stats,
         rows_per_pass: int = ROWS_PER_PASS,
     ) -> None:
-        """`special`: ids that text never holds, bool [vocab]; end tokens are not among them."""
+        """Over `states` and a model's vocabulary.
+
+        Args:
+            states: of the requests.
+            vocabulary: end tokens and line breaks.
+            special: ids that text never holds, bool [vocab]; end tokens are not among them.
+            embedding: of the model, for self-conditioning.
+            softcap: that `step`'s logits still lack, 0 for none.
+            conditioning_top_k: likeliest tokens that a position is conditioned on, 1 to 64; 0 takes
+                all of the vocabulary, as the published model does.
+            row_stats: dg_kernels' reference, or the kernel on a GPU.
+            rows_per_pass: see ROWS_PER_PASS.
+        """
         self._states = states
         self._vocabulary = vocabulary
-        self._bans = tuple(
-            (column, mask.nonzero()[:, 0])
-            for column, mask in (
-                (Whole.BAN_SPECIAL, special & ~vocabulary.eos),
-                (Whole.BAN_LINES, vocabulary.line_break),
-                (Whole.BAN_ENDS, vocabulary.eos),
-            )
+        columns = {
+            Whole.BAN_SPECIAL: special & ~vocabulary.eos,
+            Whole.BAN_LINES: vocabulary.line_break,
+            Whole.BAN_ENDS: vocabulary.eos,
+        }
+        bits = [2**bit for bit in range(len(columns))]
+        self._classes = sum(
+            (mask.to(torch.uint8) * bit for mask, bit in zip(columns.values(), bits, strict=True)),
+            torch.zeros_like(special, dtype=torch.uint8),
         )
+        """Bit sets of what a token is, see row_stats [vocab]."""
+        self._ban_columns = torch.tensor(list(columns), device=states.device)
+        self._ban_bits = torch.tensor(bits, device=states.device)
         self._embedding = embedding
+        self._softcap = softcap
+        self._top_k = conditioning_top_k
+        self._row_stats = row_stats
         self._rows_per_pass = rows_per_pass
         self._positions = torch.arange(states.canvas_length, device=states.device)
 
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
-        """Advance every request of the batch; logits after the softcap [rows, vocab]."""
+        """Advance every request of the batch by its rows of logits [rows, vocab]."""
         states = self._states
         # With asynchronous scheduling a forward may come that a request no longer wants.
         running = (batch.scheduled > 0) & (
@@ -159,7 +187,7 @@ class CanvasSampler:
         """Take as much memory as a full batch does and change nothing; logits [any, vocab]."""
         states = self._states
         rows = states.ids.numel()
-        full = logits[:1].float().repeat(rows, 1)
+        full = logits[:1].repeat(rows, 1)
         slots = torch.arange(rows, device=states.device) // states.canvas_length
         positions = torch.arange(rows, device=states.device) % states.canvas_length
         nothing = torch.zeros_like(slots[:1])
@@ -181,37 +209,50 @@ class CanvasSampler:
         given = self._states.given[slots, positions]
         behind = (positions + 1).clamp_max(self._states.canvas_length - 1)
         pinned = self._states.roles[slots, positions] == Role.PIN
-        parts: list[_Rows] = []
-        for begin in range(0, max(1, logits.shape[0]), self._rows_per_pass):
-            part = slice(begin, begin + self._rows_per_pass)
-            processed = logits[part].float() / temperature[part, None]
-            for column, ids in self._bans:
-                columns = processed[:, ids].masked_fill(whole[part, column, None] > 0, -torch.inf)
-                processed[:, ids] = columns
-            likeliest = processed.argmax(-1)
-            chosen = torch.where(pinned[part], given[part], likeliest)
-            target = torch.where(
-                phase[part] == Phase.SCORE,
-                self._states.given[slots[part], behind[part]],
-                torch.where(phase[part] == Phase.GREEDY, likeliest, chosen),
-            )
-            log_probabilities = torch.log_softmax(processed, -1)
-            score = log_probabilities.gather(-1, target[:, None])[:, 0]
-            probabilities = torch.softmax(processed, -1)
-            candidate = likeliest
-            if batch.draws_candidates:
-                offsets = positions[part] - whole[part, Whole.START]
-                candidate = pick(probabilities, whole[part, Whole.SEED], step[part], offsets)
-            if batch.conditions:
-                soft = self._embedding.of_probabilities(probabilities)
-                own = self._embedding.of_ids(given[part])
-                kept = self._states.conditioning[slots[part], positions[part]]
-                mixed = torch.where(pinned[part, None], own, soft).to(kept.dtype)
-                self._states.conditioning[slots[part], positions[part]] = torch.where(
-                    running[part, None], mixed, kept
+        bans = ((whole[:, self._ban_columns] > 0) * self._ban_bits).sum(-1).to(torch.uint8)
+        seeds = None
+        if batch.draws_candidates:
+            seeds = candidate_seeds(whole[:, Whole.SEED], step, positions - whole[:, Whole.START])
+        stats = self._row_stats(
+            logits, temperature, softcap=self._softcap, seeds=seeds, classes=self._classes,
+            bans=bans, active=running, top_k=self._top_k if batch.conditions else 0,
+        )  # fmt: skip
+        chosen = torch.where(pinned, given, stats.argmax)
+        following = self._states.given[slots, behind]
+        taken = torch.where(phase == Phase.GREEDY, stats.argmax, chosen)
+        target = torch.where(phase == Phase.SCORE, following, taken)
+        picked = logits.gather(-1, target[:, None])
+        said = reference.tempered(picked, temperature, softcap=self._softcap)[:, 0]
+        said = said.masked_fill((self._classes[target] & bans) != 0, -torch.inf)
+        if batch.conditions:
+            soft = self._soft_embeddings(logits, temperature, bans, stats)
+            own = self._embedding.of_ids(given)
+            kept = self._states.conditioning[slots, positions]
+            mixed = torch.where(pinned[:, None], own, soft).to(kept.dtype)
+            self._states.conditioning[slots, positions] = torch.where(running[:, None], mixed, kept)
+        candidate = stats.argmax if stats.sample is None else stats.sample
+        return _Rows(stats.argmax, candidate, stats.entropy, said - stats.log_sum_exp)
+
+    def _soft_embeddings(
+        self, logits: Tensor, temperature: Tensor, bans: Tensor, stats: reference.RowStats
+    ) -> Tensor:
+        """What each row says, as an embedding [rows, hidden]."""
+        if self._top_k:
+            return self._embedding.of_tops(stats.top_logits, stats.top_ids)
+        parts = [
+            self._embedding.of_probabilities(
+                torch.softmax(
+                    reference.tempered(
+                        logits[part], temperature[part], softcap=self._softcap,
+                        classes=self._classes, bans=bans[part],
+                    ),
+                    -1,
                 )
-            parts.append(_Rows(likeliest, candidate, entropy(processed), score))
-        return _Rows(*(torch.cat(values) for values in zip(*parts, strict=True)))
+            )
+            for begin in range(0, max(1, logits.shape[0]), self._rows_per_pass)
+            for part in [slice(begin, begin + self._rows_per_pass)]
+        ]  # fmt: skip
+        return torch.cat(parts)
 
     def _advance(self, batch: Batch, rows: _Rows, running: Tensor, of_row: Tensor) -> Outcome:
         """Accept, renoise, settle and change phases; `rows` are [n, canvas] here."""

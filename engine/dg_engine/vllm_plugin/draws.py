@@ -7,6 +7,7 @@ and a request gets the same ones wherever and with whomever it is solved.
 from __future__ import annotations
 
 import torch
+from dg_kernels.reference import draw
 from torch import Tensor
 
 NOISE = 0
@@ -24,15 +25,9 @@ def noise_ids(seeds: Tensor, counter: Tensor, positions: Tensor, vocab_size: int
     return hashed(seeds, counter, positions, NOISE) % vocab_size
 
 
-def pick(
-    probabilities: Tensor, seeds: Tensor, counter: Tensor, positions: Tensor
-) -> Tensor:  # fmt: skip
-    """One id per row, [..., vocab] -> int64 [...], by inversion with one uniform number each."""
-    bits = hashed(seeds, counter, positions, CANDIDATE) >> 39
-    uniform = (bits.to(probabilities.dtype) + 0.5) / 2**24
-    cumulative = probabilities.cumsum(-1)
-    target = uniform[..., None] * cumulative[..., -1:]
-    return (cumulative <= target).sum(-1).clamp_max(probabilities.shape[-1] - 1)
+def candidate_seeds(seeds: Tensor, counter: Tensor, positions: Tensor) -> Tensor:
+    """What `dg_kernels.reference.draw` takes for each position after step `counter`, int64."""
+    return hashed(seeds, counter, positions, CANDIDATE)
 
 
 class HashedDraws:
@@ -57,7 +52,8 @@ class HashedDraws:
         counter = torch.tensor(self._candidate_calls, device=self._seeds.device)
         self._candidate_calls += 1
         positions = torch.arange(canvas, device=self._seeds.device)
-        return pick(torch.softmax(logits, -1), self._seeds[:rows], counter, positions)
+        seeds = candidate_seeds(self._seeds[:rows], counter, positions)
+        return draw(logits.flatten(0, 1).float(), seeds.flatten()).view(rows, canvas)
 
 
 _GOLDEN = -7046029254386353131  # 2**64 divided by the golden ratio, odd, as a signed number

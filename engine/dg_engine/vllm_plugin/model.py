@@ -37,6 +37,10 @@ class CanvasDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         """What vLLM keeps the requests' state in."""
         return CanvasModelState
 
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
+        """Logits [rows, vocab] without the softcap, which the sampler applies as it reads them."""
+        return self.logits_processor(self.lm_head, hidden_states)
+
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Load a checkpoint; raises ValueError for one that this forward would falsify."""
         return super().load_weights(same_scalars(weights))

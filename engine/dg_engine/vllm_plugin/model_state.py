@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from dg_kernels import reference
 from torch import Tensor
 from vllm.distributed.parallel_state import get_tp_group
 from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaModelState
@@ -25,6 +26,11 @@ from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
+
+CONDITIONING_TOP_K = "dg_conditioning_top_k"
+"""Key of vLLM's `additional_config`: see CanvasSampler."""
+MAX_TOP_K = 64
+"""Of the kernel."""
 
 
 class CanvasModelState(DiffusionGemmaModelState):
@@ -177,17 +183,6 @@ class _Sampler:
 def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampler:
     """The sampler over a model's embedding, whose vocabulary may be split over GPUs."""
     vocab_size, device = state.model_config.get_vocab_size(), state.device
-    table = state.model.model.embed_tokens
-    shard, group = table.shard_indices, get_tp_group()
-    mine = slice(shard.org_vocab_start_index, shard.org_vocab_end_index)
-
-    def of_probabilities(probabilities: Tensor) -> Tensor:
-        weight = table.weight
-        part = probabilities[:, mine].to(weight.dtype)
-        soft = part @ weight[: part.shape[1]]
-        if group.world_size > 1:
-            soft = group.all_reduce(soft)
-        return soft * state.model.model.normalizer
 
     def mask(ids: frozenset[int]) -> Tensor:
         found = torch.zeros(vocab_size, dtype=torch.bool)
@@ -198,5 +193,58 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
         state.states,
         Vocabulary(mask(sets.eos), mask(sets.line_breaks)),
         mask(sets.special),
-        Embedding(state.model.model.embed_input_ids, of_probabilities),
+        _embedding(state.model, device),
+        softcap=state.model.final_logit_softcapping or 0.0,
+        conditioning_top_k=conditioning_top_k(state.vllm_config),
+        row_stats=_row_stats(device),
     )
+
+
+def conditioning_top_k(vllm_config: Any) -> int:
+    """See CanvasSampler; from vLLM's `additional_config`, ValueError where it is not 0 to 64."""
+    asked = vllm_config.additional_config.get(CONDITIONING_TOP_K, 0)
+    if not isinstance(asked, int) or not 0 <= asked <= MAX_TOP_K:
+        raise ValueError(f"{CONDITIONING_TOP_K} is {asked!r}; give 0 to {MAX_TOP_K}.")
+    return asked
+
+
+def _row_stats(device: torch.device) -> Any:
+    """The kernel on a GPU, its reference elsewhere."""
+    if device.type != "cuda":
+        return reference.row_stats
+    from dg_kernels.row_stats import row_stats
+
+    def fused(logits: Tensor, *args: Any, **options: Any) -> reference.RowStats:
+        # The chip's own tanh is finer than bfloat16, and coarser than float32.
+        fast = logits.dtype != torch.float32
+        return row_stats(logits, *args, fast_tanh=fast, **options)
+
+    return fused
+
+
+def _embedding(model: Any, device: torch.device) -> Embedding:
+    """A model's embedding; each GPU of a tensor-parallel group adds its part of the vocabulary."""
+    table, normalizer = model.model.embed_tokens, model.model.normalizer
+    shard, group = table.shard_indices, get_tp_group()
+    start, end = shard.org_vocab_start_index, shard.org_vocab_end_index
+    kernel, scale = None, float(normalizer)
+    if device.type == "cuda" and group.world_size == 1:
+        from dg_kernels.soft_embedding import soft_embedding as kernel
+
+    def joined(part: Tensor) -> Tensor:
+        return (group.all_reduce(part) if group.world_size > 1 else part) * normalizer
+
+    def of_probabilities(probabilities: Tensor) -> Tensor:
+        weight = table.weight
+        part = probabilities[:, start:end].to(weight.dtype)
+        return joined(part @ weight[: part.shape[1]])
+
+    def of_tops(logits: Tensor, ids: Tensor) -> Tensor:
+        if kernel is not None:
+            return kernel(logits, ids, table.weight, scale=scale)
+        local = ids - start
+        weights = torch.softmax(logits, -1).masked_fill((local < 0) | (ids >= end), 0.0)
+        vectors = table.weight[local.clamp(0, end - start - 1)]
+        return joined(torch.einsum("rk,rkh->rh", weights.to(vectors.dtype), vectors))
+
+    return Embedding(model.model.embed_input_ids, of_probabilities, of_tops)

@@ -14,6 +14,9 @@ from dg_engine.vllm_plugin.compat import installed_version, refusal
 ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
 MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
 SCHEDULER = "dg_engine.vllm_plugin.scheduler.canvas_scheduler"
+OURS = "CUSTOM"
+"""vLLM's name of an attention backend that a plugin brings."""
+ATTENTION = "dg_engine.vllm_plugin.canvas_attention.CanvasAttentionBackend"
 ANCHORED = "dg_engine.vllm_plugin.anchored.AnchoredBackend"
 MASK_RULE = "DG_VLLM_MASK_RULE"
 """Environment variable that names the mask rule in all of vLLM's processes; see MaskRule."""
@@ -44,9 +47,10 @@ def register() -> None:
             if refused:
                 raise ValueError(refused)
             anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
-            if anchored and vllm_config.device_config.device_type != "cpu":
+            backend = getattr(vllm_config.attention_config.backend, "name", None)
+            if anchored and vllm_config.device_config.device_type != "cpu" and backend != OURS:
                 raise ValueError(
-                    f"The anchored mask rule has no GPU kernel yet; unset {MASK_RULE}."
+                    f"The anchored mask rule needs our attention; set attention_backend to {OURS}."
                 )
             super().verify_and_update_config(vllm_config)
             if vllm_config.scheduler_config.scheduler_cls is None:
@@ -55,12 +59,18 @@ def register() -> None:
     MODELS_CONFIG_MAP[ARCHITECTURE] = CanvasConfig
     if refusal(installed_version()) is None:
         ModelRegistry.register_model(ARCHITECTURE, MODEL)
+        register_attention(OURS, ATTENTION)
     if os.environ.get(MASK_RULE) == MaskRule.ANCHORED:
         register_anchored()
 
 
 def register_anchored() -> None:
-    """Let our attention backend take the place of vLLM's on the CPU."""
+    """Let our attention in plain PyTorch take the place of vLLM's on the CPU."""
+    register_attention("CPU_ATTN", ANCHORED)
+
+
+def register_attention(name: str, path: str) -> None:
+    """Let the class at `path` be the attention backend that vLLM calls `name`."""
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-    register_backend(AttentionBackendEnum.CPU_ATTN, ANCHORED)
+    register_backend(AttentionBackendEnum[name], path)
