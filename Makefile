@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-editors test-vllm check bench dist try-dist lock generate clean
+.PHONY: help demo test test-editors test-vllm check bench dist try-dist lock licences generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -24,6 +24,7 @@ help:
 	@echo "make try-dist  install them in an empty home and fill a hole"
 	@echo "make generate  write what follows from the settings' schema (docs, VS Code)"
 	@echo "make lock   refresh requirements/*.txt (UPGRADE=1: newest versions)"
+	@echo "make licences  write the tables of docs/dependencies.md"
 	@echo "make clean  remove .venv and caches"
 
 $(RUNTIME): pyproject.toml requirements/runtime.txt requirements/torch.txt scripts/venv.sh
@@ -69,6 +70,9 @@ try-dist: dist
 
 lock: $(DEV)
 	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+licences: $(DEV)
+	@$(BIN)/python scripts/licences.py
 
 generate: $(DEV)
 	@$(BIN)/python scripts/generate.py
