@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-editors test-vllm check bench dist try-dist lock licences generate clean
+.PHONY: help demo test docs-test test-editors test-vllm check bench dist try-dist lock licences generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -16,6 +16,7 @@ warm start after 1 character;two at once;two in turn"
 help:
 	@echo "make demo   fill a hole in a file of the standard library"
 	@echo "make test   run the tests"
+	@echo "make docs-test  run the commands that README.md and docs/ tell"
 	@echo "make test-editors  drive real VS Code, Neovim, Emacs and Helix (installs them into ~/.cache; needs apt-get)"
 	@echo "make test-vllm  run the GPU engine's tests on vLLM for the CPU (installs it into .venv/vllm)"
 	@echo "make check  lint, formatting, types and the import rule"
@@ -38,6 +39,9 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	@$(BIN)/python -m pytest $(ARGS)
+
+docs-test: $(DEV)
+	@$(BIN)/python -m pytest tests/docs tests/test_docs.py tests/test_docs_commands.py $(ARGS)
 
 test-editors: $(DEV)
 	@tests/editors/setup_nvim.sh $(BIN)/python

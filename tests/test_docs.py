@@ -56,3 +56,15 @@ def test_a_figure_of_the_page_of_limits_stands_in_the_page_that_it_names(
     page: str, figure: str
 ) -> None:
     assert figure in _FIGURE.findall((ROOT / page).read_text("utf-8"))
+
+
+README_SHARES = re.findall(r"\| (\d+\.\d) % \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
+
+
+def test_the_readmes_table_of_how_good_dg_tiny_is_is_that_of_the_results() -> None:
+    rows = re.findall(
+        r"^\| (?:default|known length, 8 steps|causal line alone|twin) \| (\d+\.\d)%",
+        (ROOT / "bench" / "results" / "quality.md").read_text("utf-8"),
+        re.M,
+    )
+    assert rows[:4] == README_SHARES
