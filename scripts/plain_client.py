@@ -18,6 +18,7 @@ SERVER = [str(Path(sys.executable).with_name("dg-lsp")), "--stdio"]
 async def complete(server: list[str], uri: str, text: str, line: int, column: int) -> str:
     """The first suggestion of the server at a cursor; empty when it has none."""
     client = LanguageClient("plain-client", "1")
+    client.feature("didChangeStatus")(lambda status: None)  # what a status bar would show
     await client.start_io(*server)
     await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
     client.initialized(types.InitializedParams())
@@ -39,7 +40,5 @@ async def complete(server: list[str], uri: str, text: str, line: int, column: in
 
 if __name__ == "__main__":
     path = Path(sys.argv[1]).resolve()
-    at = int(sys.argv[2]), int(sys.argv[3])
-    print(
-        asyncio.run(complete(sys.argv[4:] or SERVER, path.as_uri(), path.read_text("utf-8"), *at))
-    )
+    at, server = (int(sys.argv[2]), int(sys.argv[3])), sys.argv[4:] or SERVER
+    print(asyncio.run(complete(server, path.as_uri(), path.read_text("utf-8"), *at)))

@@ -41,7 +41,7 @@ RUN: dict[str, Run] = {
     "dg-lsp serve --stop": Run("", beside=SERVE),
     "dg-lsp model list": Run(r"^dg-tiny +[\d.]+ MiB"),
     "dg-lsp model verify dg-tiny": Run(r"dg-tiny is whole\."),
-    ".venv/bin/python scripts/plain_client.py app.py 12 5": Run(r"\w"),
+    ".venv/bin/python scripts/plain_client.py app.py 12 5": Run(r"\A\w[^\n]*\n\Z"),
 }
 
 LISTED: dict[str, str] = {
