@@ -10,6 +10,7 @@ import {
   type ExtensionContext,
   type LogOutputChannel,
   l10n,
+  Uri,
   window,
   workspace,
 } from "vscode";
@@ -20,16 +21,20 @@ import { GhostText } from "./ghostText.ts";
 import { EDIT_COMMAND, type EditArguments, InlineEdit } from "./inlineEdit.ts";
 import { install, ownProgram } from "./install.ts";
 import { type Located, locate } from "./locate.ts";
+import { NextEdit } from "./nextEdit.ts";
+import { NextEditView } from "./nextEditView.ts";
 import { Pauses } from "./pauses.ts";
 import { Preview } from "./preview.ts";
-import { hasOurs, isOurs, ServerProcess } from "./serverProcess.ts";
+import { hasOurs, isCell, isOurs, ServerProcess } from "./serverProcess.ts";
 import {
   affectedBy,
   clientSettings,
   modelName,
+  nextEditSetting,
   SECTION,
   SERVER_SECTION,
   serverSettings,
+  setNextEdit,
 } from "./settings.ts";
 import { StatusItem } from "./statusItem.ts";
 
@@ -57,6 +62,7 @@ class Extension implements Disposable {
   readonly #ghostText: GhostText;
   readonly #edit: InlineEdit;
   readonly #preview: Preview;
+  readonly #next: NextEdit;
   readonly #server: ServerProcess;
   readonly #all: Disposable;
   #program: string | undefined;
@@ -82,6 +88,16 @@ class Extension implements Disposable {
     );
     this.#edit = new InlineEdit(() => this.#server.client);
     this.#preview = new Preview(this.#edit);
+    this.#next = new NextEdit({
+      client: () => this.#server.client,
+      isWanted: (document) =>
+        this.#proposesNextEdits() &&
+        isOurs(document) &&
+        !isCell(document) &&
+        this.#pauses.of(document.uri.toString(), document.languageId) === undefined,
+      isBusy: () => this.#edit.state.kind !== "idle",
+      log: this.#log,
+    });
     this.#server = new ServerProcess(this.#log, this.#middleware(), this.#edit.take);
     this.#all = Disposable.from(
       this.#log,
@@ -89,16 +105,24 @@ class Extension implements Disposable {
       this.#ghostText,
       this.#edit,
       this.#preview,
+      this.#next,
+      new NextEditView(this.#next, (theme) =>
+        Uri.joinPath(context.extensionUri, "images", `next-edit-${theme}.svg`),
+      ),
       this.#server,
       this.#server.onState((run) => {
         const trouble = l10n.t("The server does not run; see the log, then restart it.");
         this.#status.update({ run, trouble, ...(run === "running" ? {} : { server: undefined }) });
+        this.#next.forget();
       }),
       this.#server.onStatus(({ status, restarting }) => {
         if (status.kind === "Inactive") this.#ghostText.forget();
         this.#status.update({ server: status, restarting });
       }),
-      this.#edit.onChange(({ kind }) => this.#status.update({ editing: kind === "editing" })),
+      this.#edit.onChange(({ kind }) => {
+        this.#status.update({ editing: kind === "editing" });
+        this.#next.update();
+      }),
       window.onDidChangeActiveTextEditor(() => this.#showPause()),
       workspace.onDidOpenTextDocument((document) => {
         if (this.#status.shown.run === "waiting" && isOurs(document)) void this.start();
@@ -110,6 +134,7 @@ class Extension implements Disposable {
             return void this.begin();
           case "server":
             this.#ghostText.forget();
+            this.#next.forget();
             return void this.#server.configure();
         }
       }),
@@ -129,6 +154,7 @@ class Extension implements Disposable {
   async begin(): Promise<void> {
     const located = this.#locate();
     await commands.executeCommand("setContext", "dgLsp.installed", located.kind === "found");
+    this.#next.forget();
     if (located.kind !== "found") {
       await this.#server.stop();
       this.#missing(located);
@@ -149,6 +175,7 @@ class Extension implements Disposable {
     }
     this.#program = located.path;
     this.#ghostText.forget();
+    this.#next.forget();
     this.#status.update({ run: "starting", latency: undefined, server: undefined });
     await this.#server.start(located.path);
   }
@@ -159,6 +186,10 @@ class Extension implements Disposable {
     const isDone = await install(this.context.globalStorageUri, this.#log);
     if (!isDone) this.#status.update({ run: before });
     else await this.begin();
+  }
+
+  #proposesNextEdits(): boolean {
+    return nextEditSetting() ?? this.#server.proposesNextEdits;
   }
 
   #locate(): Located {
@@ -253,14 +284,17 @@ class Extension implements Disposable {
 
   #commands(): Disposable[] {
     const document = () => window.activeTextEditor?.document;
-    const table: Record<string, () => unknown> = {
+    const table: Record<string, (given?: unknown) => unknown> = {
       edit: () => this.#edit.ask(),
       acceptEdit: () => this.#edit.accept(),
       discardEdit: () => this.#edit.discard(),
       cancelEdit: () => this.#edit.discard(),
       retryEdit: () => this.#edit.retry(),
       compareEdit: () => this.#preview.compare(),
-      menu: () => this.#status.menu(),
+      nextEdit: (key) => this.#next.go(key),
+      dismissNextEdit: () => this.#next.dismiss(),
+      toggleNextEdit: () => setNextEdit(!this.#proposesNextEdits()),
+      menu: () => this.#status.menu(this.#proposesNextEdits()),
       pauseFile: () =>
         this.#pause(() => {
           const uri = document()?.uri.toString();
@@ -302,6 +336,7 @@ class Extension implements Disposable {
     change();
     this.#showPause();
     if (this.#status.shown.pause !== undefined) {
+      this.#next.forget();
       commands.executeCommand("editor.action.inlineSuggest.hide");
     }
   }

@@ -128,10 +128,11 @@ export class InlineEdit implements Disposable {
         if (this.#state.kind !== "previewing" || contentChanges.length === 0) return;
         const { proposal } = this.#state;
         if (document !== proposal.document) return;
-        const changes = contentChanges.map(({ rangeOffset, rangeLength, text }) => ({
+        const changes = contentChanges.map(({ range, rangeOffset, rangeLength, text }) => ({
           offset: rangeOffset,
           removed: rangeLength,
           text,
+          startsLine: range.start.character === 0,
         }));
         this.#follow(proposal, movedByAll(proposal.region, changes));
       }),

@@ -19,6 +19,7 @@ const STATUS_METHOD = "didChangeStatus";
 /** What `dg.status` says of an engine that ended and is started again. */
 const RESTARTING = "restarting";
 const STOP_MS = 3000;
+const CELL_SCHEME = "vscode-notebook-cell";
 
 export type ProcessState = "starting" | "running" | "stopped";
 
@@ -40,6 +41,14 @@ export class ServerProcess implements Disposable {
 
   get client(): LanguageClient | undefined {
     return this.#client?.isRunning() ? this.#client : undefined;
+  }
+
+  /** Whether the server says that it proposes next edits, by whatever settings it found. */
+  get proposesNextEdits(): boolean {
+    const experimental: unknown = this.client?.initializeResult?.capabilities.experimental;
+    return (
+      (experimental as { copilotInlineEdit?: unknown } | undefined)?.copilotInlineEdit === true
+    );
   }
 
   /** Start `program`, in place of the one that runs. */
@@ -170,9 +179,14 @@ function stateOf(state: State): ProcessState {
 }
 
 function documentSelector(languages: readonly string[]) {
-  const schemes = ["file", "untitled", "vscode-notebook-cell"];
+  const schemes = ["file", "untitled", CELL_SCHEME];
   const wanted = languages.includes("*") ? ["*"] : languages;
   return wanted.flatMap((language) => schemes.map((scheme) => ({ scheme, language })));
+}
+
+/** Whether a document is a cell of a notebook. */
+export function isCell(document: { uri: { scheme: string } }): boolean {
+  return document.uri.scheme === CELL_SCHEME;
 }
 
 /** Whether the server is told of a document. */

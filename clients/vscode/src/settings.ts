@@ -1,6 +1,6 @@
 // The settings: ours, and the server's, which are passed on under the name that it knows.
 
-import { workspace } from "vscode";
+import { ConfigurationTarget, workspace } from "vscode";
 import properties from "./serverSettings.json";
 
 /** The section of our settings in the editor. */
@@ -9,6 +9,7 @@ export const SECTION = "dgLsp";
 export const SERVER_SECTION = "dg";
 
 const SERVER_KEYS: readonly string[] = properties;
+const NEXT_EDIT = "nextEdit";
 /** A change of these needs another process. */
 const PROCESS_KEYS = ["server", "languages"];
 
@@ -42,6 +43,20 @@ export function serverSettings(): Record<string, unknown> {
   return Object.fromEntries(
     SERVER_KEYS.filter(isSet).map((key) => [key, settings.get(key) ?? null]),
   );
+}
+
+/** Whether somebody wants next edits; undefined when nobody says so in the editor. */
+export function nextEditSetting(): boolean | undefined {
+  const found = workspace.getConfiguration(SECTION).inspect<boolean>(NEXT_EDIT);
+  return found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+}
+
+/** Switch next edits on or off where that was said last. */
+export async function setNextEdit(isOn: boolean): Promise<void> {
+  const settings = workspace.getConfiguration(SECTION);
+  const isOfWorkspace = settings.inspect(NEXT_EDIT)?.workspaceValue !== undefined;
+  const target = isOfWorkspace ? ConfigurationTarget.Workspace : ConfigurationTarget.Global;
+  await settings.update(NEXT_EDIT, isOn, target);
 }
 
 /** The model's name as people know it. */

@@ -52,10 +52,10 @@ export class StatusItem implements Disposable {
     this.#draw();
   }
 
-  /** The menu behind the item. */
-  async menu(): Promise<void> {
+  /** The menu behind the item; it says whether next edits are proposed. */
+  async menu(nextEdits: boolean): Promise<void> {
     const { sentence } = viewOf(this.#shown, l10n.t);
-    const chosen = await window.showQuickPick(choicesFor(this.#shown), {
+    const chosen = await window.showQuickPick(choicesFor(this.#shown, nextEdits), {
       title: "dg-lsp",
       placeHolder: sentence,
     });
@@ -74,10 +74,10 @@ export class StatusItem implements Disposable {
   }
 }
 
-function choicesFor({ run, pause }: Shown): Choice[] {
+function choicesFor({ run, pause }: Shown, nextEdits: boolean): Choice[] {
   const missing = run === "missing" ? [INSTALL()] : [];
   const pauses = pause === undefined ? PAUSES() : [RESUME()];
-  return [...missing, ...pauses, LINE(), ...TOOLS()];
+  return [...missing, ...pauses, NEXT_EDITS(nextEdits), LINE(), ...TOOLS()];
 }
 
 const INSTALL = (): Choice => ({
@@ -93,6 +93,12 @@ const PAUSES = (): Choice[] => [
   { label: `$(debug-pause) ${l10n.t("Pause for this language")}`, command: "dgLsp.pauseLanguage" },
   { label: `$(debug-pause) ${l10n.t("Pause for this session")}`, command: "dgLsp.pauseAll" },
 ];
+const NEXT_EDITS = (isOn: boolean): Choice => ({
+  label: isOn
+    ? `$(circle-slash) ${l10n.t("Stop proposing next edits")}`
+    : `$(arrow-right) ${l10n.t("Propose next edits")}`,
+  command: "dgLsp.toggleNextEdit",
+});
 const LINE = (): Choice => ({ label: "", kind: QuickPickItemKind.Separator });
 const TOOLS = (): Choice[] => [
   { label: `$(sparkle) ${l10n.t("Edit with instruction…")}`, command: "dgLsp.edit" },

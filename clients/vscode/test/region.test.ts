@@ -14,7 +14,8 @@ test("whatever single change happens, a region that survives holds whole lines o
   for (let offset = 0; offset <= TEXT.length; offset += 1) {
     for (let removed = 0; offset + removed <= TEXT.length; removed += 1) {
       for (const text of ["", "x", "x\n", "\nx"]) {
-        const change = { offset, removed, text };
+        const startsLine = offset === 0 || TEXT[offset - 1] === "\n";
+        const change = { offset, removed, text, startsLine };
         const region = moved(REGION, change);
         if (region === undefined) continue;
         survived += 1;
@@ -37,6 +38,12 @@ for (const [what, change] of [
 ] as const) {
   test(`${what} ends the region`, () => assert.equal(moved(REGION, change), undefined));
 }
+
+test("lines above that are taken away whole leave it, in part they end it", () => {
+  const whole = { offset: 0, removed: 4, text: "", startsLine: true };
+  assert.deepEqual(moved(REGION, whole), { start: 0, end: 9 });
+  assert.equal(moved(REGION, { offset: 2, removed: 2, text: "", startsLine: false }), undefined);
+});
 
 test("changes made at once move it together", () => {
   const changes = [

@@ -1,6 +1,7 @@
 """The real server, whose engine process follows a script: `-m tests.editors.vscode.server FOLDER`.
 
-FOLDER holds `script.json`; the tokenizer and the process ids of server and engine are put there.
+FOLDER holds `script.json`; the tokenizer, the process ids of server and engine, and what the
+editor says of next edits (`next_edits.txt`) are put there.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from dg_engine.client import EngineClient, EngineStatus
@@ -43,7 +45,20 @@ async def _engine(folder: Path, configuration: Configuration, listener: StatusLi
 
 def scripted(folder: Path) -> Server:
     """A server for one editor."""
-    return create_server(functools.partial(_engine, folder))
+    server = create_server(functools.partial(_engine, folder))
+    desk = server.session.next_edits
+    desk.drawn = _written(folder, "drawn", desk.drawn)
+    desk.taken = _written(folder, "taken", desk.taken)
+    return server
+
+
+def _written(folder: Path, word: str, handle: Callable[[int], None]) -> Callable[[int], None]:
+    def written(number: int) -> None:
+        with (folder / "next_edits.txt").open("a") as file:
+            file.write(f"{word} {number}\n")
+        handle(number)
+
+    return written
 
 
 if __name__ == "__main__":

@@ -11,14 +11,17 @@ export interface Replacement {
   readonly offset: number;
   readonly removed: number;
   readonly text: string;
+  /** Whether what is replaced begins a line, as far as that is known. */
+  readonly startsLine?: boolean;
 }
 
 /** The region after a replacement outside of it, or undefined when it was touched. */
 export function moved(region: Region, change: Replacement): Region | undefined {
   const changeEnd = change.offset + change.removed;
   // The region begins a line; what ends in front of it must leave it at the beginning of one.
-  const above =
-    changeEnd < region.start || (changeEnd === region.start && /[\r\n]$/.test(change.text));
+  const leavesLine =
+    change.text === "" ? (change.startsLine ?? false) : /[\r\n]$/.test(change.text);
+  const above = changeEnd < region.start || (changeEnd === region.start && leavesLine);
   if (above) {
     const by = change.text.length - change.removed;
     return { start: region.start + by, end: region.end + by };

@@ -1,0 +1,298 @@
+// Next edits in VS Code: marked, gone to, made as one step, dismissed; Tab stays what it is elsewhere.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { Editor } from "./editor.mjs";
+
+const FILE = "totals.py";
+/** More lines than fit on the screen, and than the server takes for an edit of somebody. */
+const MIDDLE = "    b += 1\n".repeat(60);
+const FAR = 63;
+const NAMES = "cdefghijklmnopq";
+const LINES = ["    b += 100"];
+const SHOWN = { struck: "a", comes: ["first"], marks: [2] };
+const NOTHING = { struck: "", comes: [], marks: [] };
+/** What would be proposed comes within this time: the other tests have theirs sooner. */
+const ANSWER_MS = 2500;
+
+let editor;
+before(async () => {
+  editor = await Editor.start({
+    script: { lines: LINES, edits: {} },
+    settings: {
+      "editor.autoIndent": "none",
+      "editor.unicodeHighlight.ambiguousCharacters": false,
+      "editor.wordBasedSuggestions": "off",
+    },
+  });
+  const snippet = { prefix: "loop", body: "for $1 in $2:$0" };
+  const snippets = join(editor.home, "data/User/snippets");
+  mkdirSync(snippets, { recursive: true });
+  writeFileSync(join(snippets, "python.json"), JSON.stringify({ loop: snippet }));
+  await editor.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await editor.open(FILE, "");
+  await editor.until(() => editor.status(), /^dg-tiny/);
+});
+beforeEach(() => editor.press("Escape", "Escape"));
+after(() => editor?.close());
+
+let names = 0;
+/** Write the file anew and give the parameter another name; what the file is then, and later. */
+async function rename() {
+  // Others every time, for what was proposed for a line is not proposed for it again.
+  const name = NAMES[names];
+  names += 1;
+  const text = `def total(a, b):
+    ${name} = a
+${MIDDLE}    return a + b + ${name}
+`;
+  // Pasted at once: what is typed counts as an edit of each line.
+  await editor.page.evaluate((pasted) => navigator.clipboard.writeText(pasted), text);
+  await editor.press("Control+a", "Control+v");
+  await editor.goto(1, 11);
+  await editor.press("Shift+ArrowRight");
+  await editor.type("first");
+  const renamed = text.replace("total(a,", "total(first,");
+  const once = renamed.replace("= a", "= first");
+  return { renamed, once, twice: once.replace("return a", "return first") };
+}
+
+/** What is drawn of a next edit: the old text, what comes in its place or as a hint, the lines. */
+function drawn() {
+  return editor.page.evaluate(() => {
+    const page = document.querySelector(".editor-instance");
+    const comes = [];
+    let struck = "";
+    for (const span of page.querySelectorAll(".view-line span span")) {
+      const { content } = getComputedStyle(span, "::after");
+      const isSomething = content !== "none" && content !== "normal";
+      if (isSomething) comes.push(content.slice(1, -1).replaceAll("\u00a0", " "));
+      if (getComputedStyle(span).textDecorationLine === "line-through") struck += span.textContent;
+    }
+    // Line numbers stand in the same places as the marks.
+    const top = (node) => Math.round(node.getBoundingClientRect().top);
+    const lines = new Map(
+      [...page.querySelectorAll(".line-numbers")].map((node) => [top(node), node.textContent]),
+    );
+    const marks = [...page.querySelectorAll(".glyph-margin-widgets .cgmr")]
+      .filter((mark) => getComputedStyle(mark).backgroundImage.includes("next-edit-dark.svg"))
+      .map((mark) => Number(lines.get(top(mark))));
+    return { struck, comes, marks };
+  });
+}
+
+async function untilDrawn(expected) {
+  await editor.until(async () => JSON.stringify(await drawn()), JSON.stringify(expected));
+}
+
+/** Where the cursor is, as the status bar says. */
+async function untilAt(line, column) {
+  const item = editor.page.locator('.statusbar-item[id="status.editor.selection"]');
+  await editor.until(() => item.textContent(), `Ln ${line}, Col ${column}`);
+}
+
+const afar = () => editor.page.locator('.statusbar-item[id$="dgLsp.nextEdit"]');
+
+async function choose(label) {
+  await editor.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
+  await editor.page.locator(".quick-input-widget input").waitFor();
+  await editor.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).click();
+  await editor.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+  await editor.focus();
+}
+
+/** What the server was told of its proposals, since it was last asked for. */
+function told() {
+  const path = join(editor.scripted, "next_edits.txt");
+  const text = readFileSync(path, "utf8");
+  rmSync(path);
+  return text.split("\n").filter((line) => line !== "");
+}
+
+test("as long as it is off nothing is proposed, and Tab indents", async () => {
+  const { renamed } = await rename();
+  const isSomething = (found) => JSON.stringify(found) !== JSON.stringify(NOTHING);
+  assert.equal(await editor.reaches(drawn, isSomething, ANSWER_MS), false);
+  await editor.press("Tab");
+  assert.equal(await editor.saved(FILE), renamed.replace("first,", "first ,"));
+});
+
+test("the menu switches it on, and the next place is marked; nothing is written", async () => {
+  await choose("Propose next edits");
+  const settings = () => readFileSync(join(editor.home, "data/User/settings.json"), "utf8");
+  await editor.until(settings, /"dgLsp\.nextEdit":\s*true/);
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await untilAt(1, 16);
+  assert.equal(await editor.saved(FILE), renamed);
+  assert.equal(await afar().count(), 0);
+  await untilDrawn(SHOWN);
+  await editor.shot("next-edit");
+});
+
+test("Tab goes there, Tab again makes it, and one undo brings back the bytes", async () => {
+  const { renamed, once } = await rename();
+  await untilDrawn(SHOWN);
+  told();
+  await editor.press("Tab");
+  await untilAt(2, 9);
+  assert.equal(await editor.saved(FILE), renamed);
+  await editor.press("Tab");
+  await untilAt(2, 14);
+  assert.equal(await editor.saved(FILE), once);
+  await editor.press("Control+z");
+  assert.equal(await editor.saved(FILE), renamed);
+  await untilDrawn(NOTHING);
+  await editor.press("Control+Shift+z");
+  assert.equal(await editor.saved(FILE), once);
+});
+
+test("pressed at once one after the other, the keys do the same, and the server is told", async () => {
+  const { once } = await rename();
+  await untilDrawn(SHOWN);
+  const [shown] = told().at(-1).match(/\d+/);
+  await editor.press("Tab", "Tab");
+  await untilAt(2, 14);
+  assert.equal(await editor.saved(FILE), once);
+  await afar().waitFor();
+  const [taken, seen, next] = told();
+  assert.deepEqual([taken, seen], [`taken ${shown}`, `drawn ${shown}`]);
+  assert.match(next, /^drawn \d+$/);
+});
+
+test("out of sight it says where it is, and Tab goes there as well", async () => {
+  const { twice } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.press("Tab", "Tab");
+  await untilDrawn({ struck: "", comes: [`↓ Next edit: line ${FAR}`], marks: [] });
+  assert.match(await afar().textContent(), new RegExp(`Next edit: line ${FAR}$`));
+  await editor.shot("next-edit-afar");
+  await editor.press("Tab");
+  await untilAt(FAR, 12);
+  await untilDrawn({ ...SHOWN, marks: [FAR] });
+  await afar().waitFor({ state: "detached" });
+  await editor.press("Tab");
+  assert.equal(await editor.saved(FILE), twice);
+  await untilDrawn(NOTHING);
+  await editor.press("Tab");
+  assert.equal(await editor.saved(FILE), twice.replace("return first", "return first    "));
+});
+
+test("Escape dismisses it, the bytes stay, and Tab indents again", async () => {
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.press("Escape");
+  await untilDrawn(NOTHING);
+  assert.equal(await editor.saved(FILE), renamed);
+  await editor.press("Tab");
+  assert.equal(await editor.saved(FILE), renamed.replace("first,", "first ,"));
+});
+
+test("before the text of a line Tab indents, and what is edited elsewhere leaves it there", async () => {
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.goto(3, 1);
+  await editor.press("Tab");
+  await editor.goto(1, 1);
+  await editor.type("\n");
+  await untilDrawn({ ...SHOWN, marks: [3] });
+  const indented = `\n${renamed.replace("    b", "        b")}`;
+  assert.equal(await editor.saved(FILE), indented);
+  await editor.press("Control+Alt+j");
+  await untilAt(3, 9);
+  await editor.press("Control+Alt+j");
+  await untilAt(3, 14);
+  assert.equal(await editor.saved(FILE), indented.replace("= a", "= first"));
+});
+
+test("what is typed in its line, or goes on with the new name, ends it", async () => {
+  await rename();
+  await untilDrawn(SHOWN);
+  await editor.type("_one");
+  await untilDrawn({ ...SHOWN, comes: ["first_one"] });
+  await editor.goto(2, 10);
+  await editor.type("b");
+  await untilDrawn(NOTHING);
+});
+
+test("ghost text has Tab and Escape first", async () => {
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.goto(3, 11);
+  await editor.type("\n    b +");
+  await editor.untilGhost("= 100");
+  await untilDrawn(SHOWN);
+  await editor.press("Tab");
+  await editor.untilGhost("");
+  const longer = renamed.replace("b += 1\n", "b += 1\n    b += 100\n");
+  assert.equal(await editor.saved(FILE), longer);
+  await untilDrawn(SHOWN);
+  await editor.type("\n    b +");
+  await editor.untilGhost("= 100");
+  await editor.press("Escape");
+  await editor.untilGhost("");
+  await untilDrawn(SHOWN);
+  await editor.press("Escape");
+  await untilDrawn(NOTHING);
+});
+
+test("a pause takes it away", async () => {
+  await rename();
+  await untilDrawn(SHOWN);
+  await choose("Pause for this file");
+  await untilDrawn(NOTHING);
+  await choose("Resume suggestions");
+  await choose("Stop proposing next edits");
+  await choose("Propose next edits");
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await rename();
+  await untilDrawn(SHOWN);
+});
+
+test("suggestions and snippets have Tab first", async () => {
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.goto(3, 11);
+  await editor.type("\n    loo");
+  await editor.press("Control+Space");
+  await editor.page.locator(".suggest-widget.visible .monaco-list-row.focused").waitFor();
+  await editor.press("Tab");
+  await editor.until(() => editor.text(), /for {2}in :/);
+  await editor.type("item");
+  await editor.press("Tab");
+  await editor.type("things");
+  const longer = renamed.replace("b += 1\n", "b += 1\n    for item in things:\n");
+  assert.equal(await editor.saved(FILE), longer);
+  await untilDrawn(SHOWN);
+  await editor.press("Escape");
+  await untilDrawn(SHOWN);
+  await editor.press("Escape");
+  await untilDrawn(NOTHING);
+});
+
+test("CRLF, tabs and characters of two units stay what they are, and one undo is one edit", async () => {
+  const text = [
+    "def report(x, places):",
+    '\t"""Print the mean of numbers."""',
+    "\ttotal = sum(x)",
+    "\tprint('𝔼', round(total / len(x), places))",
+    "",
+  ].join("\r\n");
+  await editor.open("report.py", text);
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await editor.goto(1, 12);
+  await editor.press("Shift+ArrowRight");
+  await editor.type("values");
+  const place = { struck: "x", comes: ["values"] };
+  await untilDrawn({ ...place, marks: [3] });
+  await editor.shot("next-edit-readme");
+  await editor.press("Tab", "Tab");
+  await untilDrawn({ ...place, marks: [4] });
+  await editor.press("Tab", "Tab");
+  await untilDrawn(NOTHING);
+  const first = text.replace("report(x", "report(values").replace("sum(x", "sum(values");
+  await editor.until(() => editor.saved("report.py"), first.replace("len(x", "len(values"));
+  await editor.press("Control+z");
+  assert.equal(await editor.saved("report.py"), first);
+});
