@@ -21,6 +21,7 @@ import { GhostText } from "./ghostText.ts";
 import { EDIT_COMMAND, type EditArguments, InlineEdit } from "./inlineEdit.ts";
 import { install, ownProgram } from "./install.ts";
 import { type Located, locate } from "./locate.ts";
+import { chooseModel } from "./models.ts";
 import { NextEdit } from "./nextEdit.ts";
 import { NextEditView } from "./nextEditView.ts";
 import { Pauses } from "./pauses.ts";
@@ -308,7 +309,12 @@ class Extension implements Disposable {
       pauseAll: () => this.#pause(() => this.#pauses.pauseAll()),
       resume: () =>
         this.#pause(() => this.#pauses.resume(document()?.uri.toString(), document()?.languageId)),
-      explain: () => this.#explain(),
+      explain: () =>
+        this.#withProgram((program) => {
+          const { model } = serverSettings();
+          return explain(program, typeof model === "string" && model ? model : undefined);
+        }),
+      chooseModel: () => this.#withProgram((program) => chooseModel(program, modelName())),
       openLog: () => this.#log.show(),
       restart: () => this.start(),
       install: () => this.install(),
@@ -323,13 +329,9 @@ class Extension implements Disposable {
     );
   }
 
-  async #explain(): Promise<void> {
-    if (this.#program === undefined) {
-      window.showInformationMessage(l10n.t("The server is not installed yet."));
-      return;
-    }
-    const model = serverSettings().model;
-    await explain(this.#program, typeof model === "string" && model ? model : undefined);
+  #withProgram(use: (program: string) => Promise<void>): void {
+    if (this.#program !== undefined) void use(this.#program);
+    else window.showInformationMessage(l10n.t("The server is not installed yet."));
   }
 
   #pause(change: () => void): void {

@@ -17,12 +17,8 @@ import {
   window,
   workspace,
 } from "vscode";
-import {
-  type Command,
-  ExecuteCommandRequest,
-  type LanguageClient,
-  type Range as ProtocolRange,
-} from "vscode-languageclient/node";
+import type { Command, LanguageClient } from "vscode-languageclient/node";
+import { NextEditServer, type Proposed } from "./nextEditServer.ts";
 import { Questions } from "./questions.ts";
 import {
   added,
@@ -37,22 +33,10 @@ import {
 } from "./text/nextEdit.ts";
 import type { Region } from "./text/region.ts";
 
-const METHOD = "textDocument/copilotInlineEdit";
-const SHOWN_METHOD = "textDocument/didShowInlineEdit";
 /** Somebody who types has shorter pauses between two keys. */
 const PAUSE_MS = 250;
-/** The client protocol's word for "not asked for by hand". */
-const AUTOMATIC = 2;
 /** Of one document; the oldest is forgotten. */
 const MOST_KEPT = 8;
-
-/** An edit as the server sends it. */
-interface ServerEdit {
-  readonly text: string;
-  readonly range: ProtocolRange;
-  readonly textDocument: { readonly uri: string; readonly version: number };
-  readonly command?: Command;
-}
 
 interface Proposal extends Kept {
   readonly command: Command | undefined;
@@ -91,10 +75,10 @@ const EMPTY: Page = { cause: undefined, proposals: [] };
 
 export class NextEdit implements Disposable {
   readonly #pages = new Map<TextDocument, Page>();
-  readonly #told = new WeakSet<object>();
   readonly #context = new Map<string, boolean>();
   readonly #changes = new EventEmitter<void>();
   readonly #questions: Questions;
+  readonly #server: NextEditServer;
   readonly #watching: Disposable;
   readonly onChange = this.#changes.event;
   /** What is asked about, or will be. */
@@ -109,6 +93,7 @@ export class NextEdit implements Disposable {
   #turn: Promise<void> = Promise.resolve();
 
   constructor(private readonly around: Surroundings) {
+    this.#server = new NextEditServer(around.client, around.log);
     this.#questions = new Questions(
       (signal) => this.#ask(signal),
       (error) => around.log.warn(`No next edit: ${error}`),
@@ -198,7 +183,7 @@ export class NextEdit implements Disposable {
   /** Show what there is to show now. */
   update(): void {
     const proposal = this.#top(window.activeTextEditor?.document);
-    if (proposal !== undefined) this.#tellShown(proposal);
+    if (proposal !== undefined) this.#server.tellShown(proposal.command);
     this.#tellKeys();
     this.#changes.fire();
   }
@@ -251,42 +236,26 @@ export class NextEdit implements Disposable {
   }
 
   async #ask(signal: AbortSignal): Promise<void> {
-    const client = this.around.client();
     const editor = window.activeTextEditor;
-    if (client === undefined || editor === undefined) return;
+    if (editor === undefined) return;
     const { document, selection } = editor;
     if (document !== this.#subject || !this.around.isWanted(document)) return;
     const { cause, proposals } = this.#pages.get(document) ?? EMPTY;
     if (cause === undefined) return;
     this.#pages.set(document, { cause: undefined, proposals });
     const words = wholeWords(document, cause);
-    const { version } = document;
-    const uri = client.code2ProtocolConverter.asUri(document.uri);
     const cancel = new CancellationTokenSource();
-    signal.addEventListener("abort", () => {
-      cancel.cancel();
+    signal.addEventListener("abort", () => cancel.cancel());
+    try {
+      const found = await this.#server.ask(document, selection.active, cancel.token);
+      if (found !== undefined) this.#add(document, words, found);
+    } finally {
       cancel.dispose();
-    });
-    const parameters = {
-      textDocument: { uri, version },
-      position: client.code2ProtocolConverter.asPosition(selection.active),
-      context: { triggerKind: AUTOMATIC },
-    };
-    const answer = await client.sendRequest<{ readonly edits: readonly ServerEdit[] }>(
-      METHOD,
-      parameters,
-      cancel.token,
-    );
-    const [edit] = answer.edits;
-    if (signal.aborted || edit === undefined || document.version !== version) return;
-    if (edit.textDocument.uri !== uri || edit.textDocument.version !== version) return;
-    this.#add(document, words, edit);
+    }
   }
 
-  #add(document: TextDocument, cause: Region, { range, text, command }: ServerEdit): void {
+  #add(document: TextDocument, cause: Region, { range, text, command }: Proposed): void {
     const { start, end } = range;
-    const { proposals } = this.#pages.get(document) ?? EMPTY;
-    if (start.line !== end.line || /[\r\n]/.test(text)) return;
     const { text: lineText, range: whole } = document.lineAt(start.line);
     const proposal: Proposal = {
       start: start.character,
@@ -297,6 +266,7 @@ export class NextEdit implements Disposable {
       cause,
       command,
     };
+    const { proposals } = this.#pages.get(document) ?? EMPTY;
     this.#keep(document, added(proposals, proposal).slice(-MOST_KEPT));
   }
 
@@ -319,7 +289,7 @@ export class NextEdit implements Disposable {
     }
     const end = range.start.translate(0, text.length);
     editor.selection = new Selection(end, end);
-    void this.#tellTaken(proposal);
+    this.#server.tellTaken(proposal.command);
     this.#askSoon(document, 0);
   }
 
@@ -331,29 +301,6 @@ export class NextEdit implements Disposable {
     } finally {
       this.#isMaking = false;
     }
-  }
-
-  async #tellTaken({ command }: Proposal): Promise<void> {
-    if (command === undefined) return;
-    const { command: name, arguments: given } = command;
-    try {
-      await this.around.client()?.sendRequest(ExecuteCommandRequest.type, {
-        command: name,
-        ...(given ? { arguments: given } : {}),
-      });
-    } catch (error) {
-      this.around.log.warn(`The server was not told of an edit that was taken: ${error}`);
-    }
-  }
-
-  #tellShown(proposal: Proposal): void {
-    const { command } = proposal;
-    if (command === undefined || this.#told.has(command)) return;
-    this.#told.add(command);
-    this.around
-      .client()
-      ?.sendNotification(SHOWN_METHOD, { item: { command } })
-      .catch((error) => this.around.log.warn(`The server was not told of an edit: ${error}`));
   }
 
   /** Conditions of the keys. */

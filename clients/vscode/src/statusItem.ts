@@ -103,10 +103,11 @@ const LINE = (): Choice => ({ label: "", kind: QuickPickItemKind.Separator });
 const TOOLS = (): Choice[] => [
   { label: `$(sparkle) ${l10n.t("Edit with instruction…")}`, command: "dgLsp.edit" },
   { label: `$(question) ${l10n.t("Explain this place")}`, command: "dgLsp.explain" },
+  { label: `$(chip) ${l10n.t("Choose a model…")}`, command: "dgLsp.chooseModel" },
   { label: `$(output) ${l10n.t("Open the log")}`, command: "dgLsp.openLog" },
   { label: `$(debug-restart) ${l10n.t("Restart the server")}`, command: "dgLsp.restart" },
   {
-    label: `$(gear) ${l10n.t("Choose a model and other settings")}`,
+    label: `$(gear) ${l10n.t("Settings")}`,
     command: "workbench.action.openSettings",
     arguments: ["dgLsp."],
   },

@@ -389,6 +389,7 @@ function scriptedProgram(folder) {
   return `#!/bin/sh
 case $1 in
   --stdio) cd '${ROOT}' && exec '${PYTHON}' -m tests.editors.vscode.server '${folder}' ;;
+  model) printf '%s\\n' 'dg-tiny     27.0 MiB  /models/dg-tiny' 'dg-large   900.0 MiB  /models/dg-large' ;;
   *) echo "dg-lsp $*" ;;
 esac
 `;

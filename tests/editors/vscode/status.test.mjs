@@ -60,7 +60,14 @@ test("the menu has what one needs", async () => {
   await editor.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
   await editor.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
   const rows = await editor.page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
-  for (const label of ["Pause for this file", "Explain this place", "Open the log", "Restart"]) {
+  for (const label of [
+    "Pause for this file",
+    "Propose next edits",
+    "Explain this place",
+    "Choose a model",
+    "Open the log",
+    "Restart",
+  ]) {
     assert.ok(
       rows.some((row) => row.includes(label)),
       `${label} in ${rows}`,
@@ -122,6 +129,21 @@ test("settings of the machine start another engine", async () => {
   await editor.until(configuration, /model='\/models\/dg-large'.*threads=None/);
   await editor.configure({}, "Remote");
   await editor.until(configuration, /model=None, threads=None/);
+  await again();
+  await editor.untilGhost("return a + b");
+});
+
+test("the menu lists the models, and the one that is chosen starts another engine", async () => {
+  const configuration = () => readFileSync(join(editor.scripted, "configuration.txt"), "utf8");
+  await choose("Choose a model");
+  const rows = editor.page.locator(".quick-input-list .monaco-list-row");
+  await rows.filter({ hasText: "/models/dg-large" }).waitFor();
+  await editor.shot("models");
+  await rows.filter({ hasText: "/models/dg-large" }).click();
+  await editor.until(configuration, /model='dg-large'/);
+  await editor.until(() => editor.status(), /^dg-large/);
+  await editor.configure({}, "Remote");
+  await editor.until(configuration, /model=None/);
   await again();
   await editor.untilGhost("return a + b");
 });
