@@ -64,8 +64,6 @@ stage "pip install $torch" pip install "$torch"
 stage "pip install $(basename "$wheel")" pip install "$wheel"
 stage "dg-lsp --version" version
 stage "server, engine and kernels come from the wheel" inside
-# A wheel brings the model to where the environment keeps its data.
-export DG_LSP_MODEL=$fresh/share/dg-lsp/models/dg-tiny
 stage "dg-lsp model verify" "$fresh/bin/dg-lsp" model verify
 stage "a hole in the terminal, engine started for it" terminal
 stage "a hole over dg-lsp --stdio" client

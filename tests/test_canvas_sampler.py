@@ -48,7 +48,7 @@ def request(roles: str = "hhhhhhhh", **fields: Any) -> CanvasRequest:
 class Device:
     """States, their sampler, and steps over chosen slots."""
 
-    def __init__(self, rows_per_pass: int = 1000) -> None:
+    def __init__(self, rows_per_pass: int = 1000, compiled: bool = False) -> None:
         self.states = CanvasStates(SLOTS, LENGTH, HIDDEN, device=CPU, dtype=torch.float32)
         self.sampler = CanvasSampler(
             self.states,
@@ -57,6 +57,8 @@ class Device:
             EMBEDDED,
             rows_per_pass=rows_per_pass,
         )
+        if compiled:
+            self.sampler.compile("aot_eager")
 
     def step(
         self, reads: dict[int, torch.Tensor], prefills: tuple[int, ...] = ()
@@ -134,9 +136,12 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("rule", list(Rule))
-@pytest.mark.parametrize("rows_per_pass", [1000, 7])
-def test_a_mixed_batch_is_step_by_step_what_the_reference_does(rule: Rule, rows_per_pass: int):
-    device = Device(rows_per_pass)
+@pytest.mark.parametrize(("rows_per_pass", "compiled"), [(1000, False), (7, False), (1000, True)])
+def test_a_mixed_batch_is_step_by_step_what_the_reference_does(
+    rule: Rule, rows_per_pass: int, compiled: bool
+):
+    device = Device(rows_per_pass, compiled)
+    device.sampler.rehearse(torch.zeros(1, VOCAB))
     asked = {
         slot: CanvasRequest(**{f: getattr(r, f) for f in r.__struct_fields__} | {"rule": rule})
         for slot, r in enumerate(REQUESTS.values())

@@ -152,7 +152,7 @@ def check_attention(dtype: torch.dtype, device: torch.device, small: bool) -> It
         batch = batch_of(layer, mixed, dtype, device)
         # Scores as spread as a trained model's; without the factor softmax is one-hot here.
         scale = layer.head_dim**-0.5
-        best = choose_tiling(len(batch.query), len(mixed), HEADS, layer.key_heads, layer.head_dim)
+        best = choose_tiling(len(batch.query), HEADS, layer.key_heads, layer.head_dim)
         for rule in ("anchored", "symmetric"):
             expected = reference.canvas_attention(*batch, scale=scale, window=window, rule=rule)
             for splits in (1, 4):
@@ -202,7 +202,7 @@ def check_logits(dtype: torch.dtype, device: torch.device, small: bool) -> Itera
 
 def tilings(layer: Layer, canvas: int) -> list[Tiling]:
     """Prepared for Hopper: what fits its shared memory and registers, the likeliest first."""
-    best = choose_tiling(canvas, 1, HEADS, layer.key_heads, layer.head_dim)
+    best = choose_tiling(canvas, HEADS, layer.key_heads, layer.head_dim)
     rows = canvas * HEADS // layer.key_heads
     found = [best]
     for block_m in (128, 64):
@@ -220,8 +220,9 @@ def tilings(layer: Layer, canvas: int) -> list[Tiling]:
                     if 2 * (block_m * layer.head_dim + tiles) > SHARED_BYTES:
                         continue
                     found += [
-                        Tiling(block_m, block_n, splits, value_parts, warps, stages)
-                        for splits in sorted({fill, 2 * fill, max(1, fill // 2)})
+                        Tiling(block_m, block_n, splits, value_parts, warps, stages, ahead=ahead)
+                        for splits in sorted({fill, 2 * fill})
+                        for ahead in (False, True)
                     ]
     return found
 
@@ -441,11 +442,15 @@ def main() -> None:
             best[layer.name, canvas] = (
                 tune(layer, canvas, until, found["tuning"])
                 if options.tune
-                else choose_tiling(canvas, 1, HEADS, layer.key_heads, layer.head_dim)
+                else choose_tiling(canvas, HEADS, layer.key_heads, layer.head_dim)
             )
         found["row_stats"] = list(time_row_stats(ceilings))
         found["soft_embedding"] = list(time_conditioning(ceilings))
         found["suffix_alignment"] = list(time_alignment(ceilings))
+        found["best"] = [
+            {"layer": name, "canvas": canvas, "tiling": tiling_row(tiling)}
+            for (name, canvas), tiling in best.items()
+        ]
         found["attention"] = list(time_attention(ceilings, best))
         print(f"{ceilings.bytes_per_s / 1e12:.2f} TB/s, {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
         print("\n".join(table(found)))

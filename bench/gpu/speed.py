@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dg_engine.job import CanvasJob, Frame, Role, Rule, Stop, StopKind
+from dg_engine.job import CanvasJob, DoneKind, Frame, Role, Rule, Stop, StopKind
 from dg_engine.vllm_engine import VllmEngine
+
+from bench.gpu.worker import IDLE
 
 
 class Scale(NamedTuple):
@@ -26,12 +28,16 @@ class Scale(NamedTuple):
     steps: int = 16
     at_once: tuple[int, ...] = (1, 2, 4, 8)
     repeats: int = 5
+    editors: tuple[int, ...] = (1, 2, 4, 8, 16)
+    typing_s: float = 6.0
 
 
-REHEARSAL = Scale(8192, (40, 150), 32, 28, 2, (1, 2), 1)
+REHEARSAL = Scale(8192, (40, 150), 32, 28, 2, (1, 2), 1, (1, 2), 2.0)
 """Enough to run every line of this on a CPU."""
 
 LINE_STEPS = 4
+KEY_SECONDS = 0.3
+"""Mean pause between two keys of a simulated editor."""
 PROFILED = 24
 """Kernels that are listed; all are written."""
 Build = Callable[[Scale, str, list[int]], CanvasJob]
@@ -186,8 +192,12 @@ async def _profiled(
     kernels = (await llm.collective_rpc("end_profile"))[0]
     text = "".join(f"{us:10.1f} {calls:6} {kernel}\n" for kernel, calls, us in kernels)
     profile.with_name(f"{profile.name}-{name}.txt").write_text(text)
-    total = sum(us for _, _, us in kernels)
-    lines = [f"    {name}: {total / forwards / 1000:.2f} ms of kernels a forward"]
+    idle = sum(us for kernel, _, us in kernels if kernel.startswith(IDLE))
+    busy = sum(us for _, _, us in kernels) - idle
+    lines = [
+        f"    {name}: {busy / forwards / 1000:.2f} ms of kernels a forward, "
+        f"{idle / forwards / 1000:.2f} ms of nothing between them"
+    ]
     lines += [
         f"      {us / forwards:8.1f} us, {calls / forwards:5.1f} calls: {kernel[:90]}"
         for kernel, calls, us in kernels[:PROFILED]
@@ -212,6 +222,62 @@ async def forwards(engine: VllmEngine, scale: Scale) -> list[str]:
     last = await answered(engine, block_job(scale, "forwards", prompt))
     extra = last.forwards - 1 - last.step
     return [f"  one block: 1 prefill, {last.step} steps and {extra} commit forwards"]
+
+
+async def editors(engine: VllmEngine, scale: Scale) -> list[str]:
+    """Editors that ask for a line at every key and cancel the one before, by how many there are.
+
+    Each has a prompt of its own, which grows by a token a key, and pauses by an exponential law.
+    """
+    lines = [
+        f"  editors that type a key each {KEY_SECONDS:g} s on average, a line of 24 at every key, "
+        f"prompts of {scale.lengths[-1] // 2} tokens, {scale.typing_s:g} s each row"
+    ]
+    for count in scale.editors:
+        found = await asyncio.gather(
+            *(_editor(engine, scale, f"{count} editors, {number}") for number in range(count))
+        )
+        times = sorted(ms for one in found for ms in one)
+        keys = sum(len(one) for one in found)
+        answered_ms = [ms for ms in times if ms > 0]
+        lines.append(
+            f"    {count:2} editors: p50 {_quantile(answered_ms, 0.5):6.1f} ms, p90 "
+            f"{_quantile(answered_ms, 0.9):6.1f} ms from key to last wanted token; {keys} keys, "
+            f"{keys - len(answered_ms)} overtaken by the next"
+        )
+    return lines
+
+
+async def _editor(engine: VllmEngine, scale: Scale, name: str) -> list[float]:
+    """Milliseconds of each key's answer, 0 where the next key came first."""
+    chance = random.Random(name)
+    prompt = prompts(scale, scale.lengths[-1] // 2, 1, seed=chance.randrange(10**6))[0]
+    await answered(engine, line_job(scale, f"{name}: opened", prompt))
+    asked: list[asyncio.Task[float]] = []
+    until = time.perf_counter() + scale.typing_s
+    await asyncio.sleep(chance.random() * KEY_SECONDS)
+    while time.perf_counter() < until:
+        if asked and not asked[-1].done():
+            await engine.cancel(f"{name}: key {len(asked) - 1}")
+        prompt = [*prompt, chance.randrange(100, scale.vocab_size)]
+        job = line_job(scale, f"{name}: key {len(asked)}", prompt)
+        asked.append(asyncio.create_task(_line_ms(engine, job)))
+        await asyncio.sleep(chance.expovariate(1 / KEY_SECONDS))
+    return list(await asyncio.gather(*asked))
+
+
+async def _line_ms(engine: VllmEngine, job: CanvasJob) -> float:
+    begun = time.perf_counter()
+    last = [frame async for frame in engine.submit(job)][-1]
+    if last.done is None or last.done.kind is DoneKind.CANCELLED:
+        return 0.0
+    if last.done.message:
+        raise RuntimeError(last.done.message)
+    return 1000 * (time.perf_counter() - begun)
+
+
+def _quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
 
 
 async def cancelling(engine: VllmEngine, scale: Scale) -> list[str]:

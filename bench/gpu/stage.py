@@ -55,6 +55,7 @@ class Subject(NamedTuple):
 
 
 def subject(
+    stage: str,
     work: Path,
     backend: str | None,
     layers: int,
@@ -70,7 +71,7 @@ def subject(
         "load_format": "dummy",
         "max_num_batched_tokens": 512 if rehearse else MAX_TOKENS,
         "max_model_len": 512 if rehearse else MAX_TOKENS,
-        "max_num_seqs": max(scale.at_once),
+        "max_num_seqs": max(scale.at_once) if stage == "upstream" else max(scale.editors),
         "worker_extension_cls": WORKER,
         "enforce_eager": rehearse,
     }
@@ -100,12 +101,15 @@ async def ours(chosen: Subject, report: Report) -> None:
 async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> None:
     """All there is to measure of our engine."""
     scale = chosen.scale
-    await report.take("the weights", realistic_weights(engine.llm))
+    alone = scale._replace(at_once=(1,))
     await report.take("the first jobs", speed.first_jobs(engine, scale))
+    await report.take("dummy weights", speed.ours(engine, alone, scale.lengths[-1]))
+    await report.take("the weights", realistic_weights(engine.llm))
     await report.take("the forwards of a block", speed.forwards(engine, scale))
     for length in scale.lengths:
         await report.take(f"prompts of {length}", speed.ours(engine, scale, length))
         await report.take("the profile", speed.profiled_ours(engine, scale, length, chosen.profile))
+    await report.take("editors", speed.editors(engine, scale))
     await report.take("cancelling", speed.cancelling(engine, scale))
     await report.take("prefix caching", speed.prefix_caching(engine, scale))
 
@@ -130,6 +134,8 @@ async def upstream(chosen: Subject, report: Report) -> None:
     report.tell(f"  started after {time.perf_counter() - begun:.0f} s")
     try:
         async with turn():
+            alone = scale._replace(at_once=(1,))
+            await report.take("dummy weights", speed.upstream(llm, alone, scale.lengths[-1]))
             await report.take("the weights", realistic_weights(llm))
             for length in scale.lengths:
                 await report.take(f"prompts of {length}", speed.upstream(llm, scale, length))
@@ -166,7 +172,7 @@ def main() -> None:
             return
         profile = options.work / f"{options.name or options.stage}-kernels"
         chosen = subject(
-            options.work, options.backend, options.layers, options.rehearse,
+            options.stage, options.work, options.backend, options.layers, options.rehearse,
             json.loads(options.arguments), options.top_k, profile,
         )  # fmt: skip
         await (ours if options.stage == "ours" else upstream)(chosen, report)

@@ -6,6 +6,10 @@ from typing import Any
 
 import torch
 
+IDLE = "nothing, until "
+IDLE_MICROSECONDS = 4.0
+"""A gap that is longer than from one kernel of a graph to the next."""
+
 
 class GpuWorker:
     """Methods for AsyncLLM.collective_rpc."""
@@ -36,14 +40,22 @@ class GpuWorker:
         self._profile.start()
 
     def end_profile(self) -> list[tuple[str, int, float]]:
-        """Name, calls and microseconds of every kernel since, the longest first."""
+        """Name, calls and microseconds of every kernel since, the longest first.
+
+        Time in which the GPU had nothing to do is among them, by the kernel that it waited for.
+        """
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         self._profile.stop()
         found: dict[str, list[float]] = {}
-        for event in self._profile.events():
-            if event.device_type.name.lower() == self.device.type:
-                found.setdefault(event.name, []).append(event.device_time_total)
+        mine = [e for e in self._profile.events() if e.device_type.name.lower() == self.device.type]
+        until = 0.0
+        for event in sorted(mine, key=lambda one: one.time_range.start):
+            begun, ended = event.time_range.start, event.time_range.end
+            if until and begun - until > IDLE_MICROSECONDS:
+                found.setdefault(f"{IDLE}{event.name}", []).append(begun - until)
+            found.setdefault(event.name, []).append(ended - begun)
+            until = max(until, ended)
         sums = [(name, len(times), sum(times)) for name, times in found.items()]
         return sorted(sums, key=lambda one: -one[2])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -44,11 +45,15 @@ class ModelEntry(msgspec.Struct, frozen=True):
 
 
 def model_folders() -> list[Path]:
-    """Where names are looked up, first match wins: the user's data folder, then the checkout."""
+    """Where names are looked up, first match wins: the user's, the checkout's, a wheel's."""
     data_home = os.environ.get("XDG_DATA_HOME", "")
     # The XDG specification says to ignore relative paths.
     data = Path(data_home) if os.path.isabs(data_home) else Path.home() / ".local" / "share"
-    return [data / "dg-lsp" / "models", Path(__file__).resolve().parents[2] / "models"]
+    return [
+        data / "dg-lsp" / "models",
+        Path(__file__).resolve().parents[2] / "models",
+        Path(sys.prefix) / "share" / "dg-lsp" / "models",  # where a wheel brings dg-tiny
+    ]
 
 
 def find_model(name: str | None = None) -> Path:

@@ -214,6 +214,8 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
         "skip_tokenizer_init": True,
         "limit_mm_per_prompt": {"image": 0, "video": 0, "audio": 0},
         "diffusion_config": {"canvas_length": length},
+        # No image ever comes, so its tower is neither built nor held.
+        "hf_overrides": {"vision_config": None},
         "additional_config": {"dg_conditioning_top_k": options.conditioning_top_k},
         "disable_log_stats": True,
         "enable_log_requests": False,

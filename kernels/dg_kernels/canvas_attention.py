@@ -27,7 +27,8 @@ from dg_kernels.reference import MaskRule
 HEAD_DIMS = (64, 128, 256, 512)
 MULTIPROCESSORS = 132
 """Of an H100 or H200; splits are chosen to fill them once."""
-MAX_SPLITS = 32
+MAX_SPLITS = 16
+"""Where every key may be seen; half of them where a window bounds the keys."""
 JOINED_ROWS = 8
 """Rows that one program of the second launch joins."""
 LOG2_E = 1.4426950408889634
@@ -49,6 +50,9 @@ class Tiling(NamedTuple):
     stages: int = 3
     partial_dtype: torch.dtype = torch.float32
     """Of the splits' results, before they are joined."""
+    ahead: bool = False
+    """Whether the next tile's scores are asked for before this tile's weights are made of its own,
+    so that the products of one run behind the exponentials of the other."""
 
 
 @triton.jit
@@ -74,6 +78,24 @@ def _pages(table, tile, keys, PAGE: tl.constexpr, BLOCK_N: tl.constexpr):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         page = tl.load(table + key // PAGE, mask=key < keys, other=0)
     return page
+
+
+@triton.jit
+def _tile_offsets(
+    tile,
+    page,
+    PAGE: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    page_stride,
+    SLOT_STRIDE: tl.constexpr,
+    head_offset,
+):
+    """Where the keys (or values) of a tile begin, by key."""
+    if PAGE % BLOCK_N == 0:
+        slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N)
+    else:
+        slot = (tile * BLOCK_N + tl.arange(0, BLOCK_N)) % PAGE
+    return page * page_stride + slot * SLOT_STRIDE + head_offset
 
 
 @triton.jit
@@ -116,10 +138,10 @@ def _attend_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     PRECISION: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):
     BLOCK_Q: tl.constexpr = BLOCK_M // GROUP
     VALUE_DIM: tl.constexpr = HEAD_DIM // VALUE_PARTS
-    ONE_PAGE: tl.constexpr = PAGE % BLOCK_N == 0
     block = tl.program_id(0)
     key_head = tl.program_id(1) // VALUE_PARTS
     value_part = tl.program_id(1) % VALUE_PARTS
@@ -173,20 +195,40 @@ def _attend_kernel(
     mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
     # Looked up a tile ahead: a load that waits for one of its own turn costs the pipeline a stage.
     table = block_table + sequence.to(tl.int64) * table_stride
-    next_page = _pages(table, tl.minimum(begin, tl.maximum(end - 1, 0)), keys, PAGE, BLOCK_N)
+    last_tile = tl.maximum(end - 1, 0)
+    page = _pages(table, tl.minimum(begin, last_tile), keys, PAGE, BLOCK_N)
+    next_page = _pages(table, tl.minimum(begin + 1, last_tile), keys, PAGE, BLOCK_N)
+    if FAR:
+        page, next_page = page.to(tl.int64), next_page.to(tl.int64)
+    key_head_offset = key_head * key_head_stride
+    value_head_offset = key_head * value_head_stride
+    if AHEAD:
+        key = begin * BLOCK_N + tl.arange(0, BLOCK_N)
+        key_at = _tile_offsets(
+            begin, page, PAGE, BLOCK_N, key_page_stride, KEY_SLOT_STRIDE, key_head_offset
+        )  # fmt: skip
+        k = tl.load(
+            key_pages + key_at[:, None] + column[None, :], mask=(key < keys)[:, None], other=0.0
+        )
+        products = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+    else:
+        products = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for tile in range(begin, end):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         key_inside = key < keys
-        page = next_page
-        next_page = _pages(table, tl.minimum(tile + 1, end - 1), keys, PAGE, BLOCK_N)
-        slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N) if ONE_PAGE else key % PAGE
-        if FAR:
-            page = page.to(tl.int64)
-        key_at = page * key_page_stride + slot * KEY_SLOT_STRIDE + key_head * key_head_stride
+        # The tile whose keys are read in this turn: the next one, or this one itself.
+        read = tile + 1 if AHEAD else tile
+        read_page = next_page if AHEAD else page
+        key_at = _tile_offsets(
+            read, read_page, PAGE, BLOCK_N, key_page_stride, KEY_SLOT_STRIDE, key_head_offset
+        )  # fmt: skip
         k = tl.load(
-            key_pages + key_at[:, None] + column[None, :], mask=key_inside[:, None], other=0.0
+            key_pages + key_at[:, None] + column[None, :],
+            mask=(read * BLOCK_N + tl.arange(0, BLOCK_N) < keys)[:, None],
+            other=0.0,
         )
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        read_products = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+        scores = (products if AHEAD else read_products) * scale
         seen = (key[None, :] >= low[:, None]) & (key[None, :] < high[:, None])
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(greatest, tl.max(scores, 1))
@@ -195,9 +237,9 @@ def _attend_kernel(
         weights = tl.exp2(scores - shift[:, None])
         kept = tl.exp2(greatest - shift)
         total = total * kept + tl.sum(weights, 1)
-        value_at = (
-            page * value_page_stride + slot * VALUE_SLOT_STRIDE + key_head * value_head_stride
-        )
+        value_at = _tile_offsets(
+            tile, page, PAGE, BLOCK_N, value_page_stride, VALUE_SLOT_STRIDE, value_head_offset
+        )  # fmt: skip
         v = tl.load(
             value_pages + value_at[:, None] + value_column[None, :],
             mask=key_inside[:, None],
@@ -207,6 +249,11 @@ def _attend_kernel(
             weights.to(v.dtype), v, mixed * kept[:, None], input_precision=PRECISION
         )  # fmt: skip
         greatest = higher
+        products = read_products
+        page = next_page
+        next_page = _pages(table, tl.minimum(tile + 2, last_tile), keys, PAGE, BLOCK_N)
+        if FAR:
+            next_page = next_page.to(tl.int64)
 
     mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
     if JOINED:
@@ -269,21 +316,24 @@ def _join_kernel(
     )  # fmt: skip
 
 
-def choose_tiling(tokens: int, sequences: int, heads: int, key_heads: int, head_dim: int) -> Tiling:
+def choose_tiling(tokens: int, heads: int, key_heads: int, head_dim: int) -> Tiling:
     """A tiling from what the host knows: enough programs to fill the chip once.
 
-    The shapes of tiles are reasoned from registers and shared memory, see kernels/README.md.
+    The tokens count as one sequence's, since a captured graph is made for more sequences than most
+    of its batches have. What wins at which size was measured on an H200 (bench/results/gpu.md).
     """
     group = heads // key_heads
-    rows = -(-tokens // sequences) * group
+    rows = tokens * group
     most = 64 if head_dim == 512 else 128
     block_m = max(16, triton.next_power_of_2(min(rows, most)), triton.next_power_of_2(group))
     value_parts = 2 if head_dim == 512 and block_m == 64 else 1
-    blocks = sequences * -(-rows // block_m)
-    splits = min(MAX_SPLITS, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
+    blocks = -(-rows // block_m)
+    most_splits = MAX_SPLITS if head_dim == 512 else MAX_SPLITS // 2
+    splits = min(most_splits, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
     block_n = 64 if head_dim <= 128 else 32
     # A warp takes 16 rows. With three stages two tiles of keys are asked for ahead.
-    return Tiling(block_m, block_n, splits, value_parts, warps=max(4, block_m // 16), stages=3)
+    warps = max(4, block_m // 16)
+    return Tiling(block_m, block_n, splits, value_parts, warps, 3, torch.float32)
 
 
 def canvas_attention(
@@ -345,7 +395,9 @@ def canvas_attention(
     if tokens == 0 or sequences == 0:
         return out
     if tiling is None:
-        tiling = choose_tiling(tokens, sequences, heads, key_heads, head_dim)
+        tiling = choose_tiling(tokens, heads, key_heads, head_dim)._replace(
+            partial_dtype=query.dtype
+        )
     splits = tiling.splits
     if splits > 1:
         shape = (splits, tokens, heads)
@@ -365,7 +417,7 @@ def canvas_attention(
         RULE="full" if window is None else rule, JOINED=splits > 1,
         SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
         BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
-        num_warps=tiling.warps, num_stages=tiling.stages,
+        AHEAD=tiling.ahead, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     if splits > 1:
         rows = tokens * heads

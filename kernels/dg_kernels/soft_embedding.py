@@ -44,7 +44,9 @@ def _soft_embedding_kernel(
     greatest = tl.max(logits, 0)
     shift = tl.where(greatest == float("-inf"), 0.0, greatest)
     total = tl.sum(tl.exp(logits - shift), 0)
-    mixed = tl.zeros([BLOCK], tl.float32)
+    # Added up over the tokens at the end alone: a sum across warps in each turn would cost more
+    # than reading the rows does.
+    mixed = tl.zeros([AT_ONCE, BLOCK], tl.float32)
     for first in tl.range(0, TOP, AT_ONCE):
         some = first + tl.arange(0, AT_ONCE)
         held = some < TOP
@@ -57,8 +59,8 @@ def _soft_embedding_kernel(
             mask=(weight > 0)[:, None] & inside[None, :],
             other=0.0,
         )
-        mixed += tl.sum(vectors.to(tl.float32) * weight[:, None], 0)
-    mixed = mixed * (scale / tl.where(total > 0, total, 1.0))
+        mixed += vectors.to(tl.float32) * weight[:, None]
+    mixed = tl.sum(mixed, 0) * (scale / tl.where(total > 0, total, 1.0))
     tl.store(out + row * hidden + column, mixed.to(out.dtype.element_ty), mask=inside)
 
 

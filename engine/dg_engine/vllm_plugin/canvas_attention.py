@@ -21,6 +21,9 @@ from vllm.v1.attention.backends.triton_attn import TritonAttentionBackend, Trito
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.register import MASK_RULE
 
+PAGE = 64
+"""Tokens of a page."""
+
 
 class CanvasAttentionBackend(TritonAttentionBackend):
     """Takes the place of vLLM's `CUSTOM`; the metadata are upstream's."""
@@ -36,6 +39,11 @@ class CanvasAttentionBackend(TritonAttentionBackend):
     def get_impl_cls() -> type[CanvasAttention]:
         """What computes."""
         return CanvasAttention
+
+    @classmethod
+    def get_preferred_block_size(cls, default_block_size: int) -> int:
+        """A page holds whole tiles of keys, so that one lookup serves a tile."""
+        return max(default_block_size, PAGE)
 
     @classmethod
     def supports_head_size(cls, head_size: int) -> bool:

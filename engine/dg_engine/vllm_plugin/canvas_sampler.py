@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+import torch.fx.experimental._config
 from dg_kernels import reference
 from torch import Tensor
 
@@ -80,8 +81,40 @@ class Embedding(NamedTuple):
     dg_kernels.reference.soft_embedding."""
 
 
+class _Asked(NamedTuple):
+    """What the rows of logits are read with, each [rows] but the first."""
+
+    requests: Tensor
+    """Whether the request takes this step [n]."""
+    running: Tensor
+    """Whether the row's request takes this step."""
+    of_row: Tensor
+    """Place of the row's request in the batch."""
+    temperature: Tensor
+    bans: Tensor
+    seeds: Tensor
+    given: Tensor
+
+
+class _Found(NamedTuple):
+    """What reading them found, each [rows]."""
+
+    likeliest: Tensor
+    candidate: Tensor
+    entropy: Tensor
+    log_sum_exp: Tensor
+
+
+class _Parts(NamedTuple):
+    """The small operations of a step, around those that read whole rows."""
+
+    before: Callable[[Batch], _Asked]
+    condition: Callable[[Batch, Tensor, Tensor, Tensor], None]
+    after: Callable[[Tensor, Batch, _Asked, _Found], Outcome]
+
+
 class _Rows(NamedTuple):
-    """Per row of logits."""
+    """Per position of each request [n, canvas]."""
 
     likeliest: Tensor
     candidate: Tensor
@@ -103,7 +136,7 @@ class _Now(NamedTuple):
         return self.whole[:, column]
 
 
-class _Found(NamedTuple):
+class _Denoised(NamedTuple):
     """What a denoise step would make of each request; meant only for those that denoise."""
 
     next_ids: Tensor
@@ -162,80 +195,119 @@ class CanvasSampler:
         self._row_stats = row_stats
         self._rows_per_pass = rows_per_pass
         self._positions = torch.arange(states.canvas_length, device=states.device)
+        self._eager = _Parts(self._before, self._condition, self._after)
+        self._compiled: _Parts | None = None
+
+    def compile(self, backend: str = "inductor") -> None:
+        """Let PyTorch join what is small into few launches; `rehearse` compiles every variant.
+
+        One request and several are two variants. Steps without rows and a lone greedy line's are
+        left as they are: they would be two more, for one forward a job.
+        """
+        self._compiled = _Parts(
+            torch.compile(self._before, dynamic=True, backend=backend),
+            torch.compile(self._condition, dynamic=True, backend=backend),
+            torch.compile(self._after, dynamic=True, backend=backend),
+        )
 
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
         """Advance every request of the batch by its rows of logits [rows, vocab]."""
-        states = self._states
+        parts = self._compiled if self._compiled and len(logits) > 1 else self._eager
+        asked = parts.before(batch)
+        stats = self._row_stats(
+            logits,
+            asked.temperature,
+            softcap=self._softcap,
+            seeds=asked.seeds if batch.draws_candidates else None,
+            classes=self._classes,
+            bans=asked.bans,
+            active=asked.running,
+            top_k=self._top_k if batch.conditions else 0,
+        )
+        if batch.conditions:
+            soft = self._soft_embeddings(logits, asked, stats)
+            parts.condition(batch, asked.running, soft, self._embedding.of_ids(asked.given))
+        candidate = stats.argmax.clone() if stats.sample is None else stats.sample
+        found = _Found(stats.argmax, candidate, stats.entropy, stats.log_sum_exp)
+        return parts.after(logits, batch, asked, found)
+
+    def rehearse(self, logits: Tensor) -> None:
+        """Take as much memory as a full batch does, and compile what `step` may need.
+
+        Only while there are no requests: their states are overwritten. logits [any, vocab].
+        """
+        states, device = self._states, self._states.device
+        slots, width = states.ids.shape
+        # Sizes that happen to be equal now need not be so later.
+        with torch.fx.experimental._config.patch(use_duck_shape=False):
+            for count in {1, slots}:
+                which = torch.arange(count, device=device)
+                rows = torch.arange(count * width, device=device)
+                full = logits[:1].repeat(count * width, 1)
+                scheduled = torch.full_like(which, width)
+                for flag in (True, False):
+                    batch = Batch(
+                        which, scheduled, which < 0, rows // width, rows % width, flag, flag
+                    )  # fmt: skip
+                    self.step(full, batch)
+        for slot in range(slots):
+            states.remove(slot)
+
+    def _before(self, batch: Batch) -> _Asked:
+        """What the batch's rows of logits are read with."""
+        states, slots, positions = self._states, batch.row_slots, batch.row_positions
         # With asynchronous scheduling a forward may come that a request no longer wants.
         running = (batch.scheduled > 0) & (
             batch.scheduled == states.whole[batch.slots, Whole.WIDTH]
         )
-        place = torch.empty(len(states.whole), dtype=torch.int64, device=states.device)
+        place = torch.zeros(len(states.whole), dtype=torch.int64, device=states.device)
         place[batch.slots] = torch.arange(len(batch.slots), device=states.device)
-        of_row = place[batch.row_slots]
-        rows = self._row_statistics(logits, batch, running[of_row])
+        of_row = place[slots]
+        whole, real = states.whole[slots], states.real[slots]
+        phase, step, max_steps = (whole[:, c] for c in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS))
+        span = real[:, Real.T_MAX] - real[:, Real.T_MIN]
+        tempered = real[:, Real.T_MIN] + span * (max_steps - step) / max_steps.clamp_min(1)
+        bans = ((whole[:, self._ban_columns] > 0) * self._ban_bits).sum(-1)
+        return _Asked(
+            running,
+            running[of_row],
+            of_row,
+            torch.where(phase == int(Phase.DENOISE), tempered, 1.0).float(),
+            bans.to(torch.uint8),
+            candidate_seeds(whole[:, Whole.SEED], step, positions - whole[:, Whole.START]),
+            states.given[slots, positions],
+        )
+
+    def _condition(self, batch: Batch, running: Tensor, soft: Tensor, own: Tensor) -> None:
+        """Keep the next step's self-conditioning: what a row says, or its pin [rows, hidden]."""
+        states, slots, positions = self._states, batch.row_slots, batch.row_positions
+        kept = states.conditioning[slots, positions]
+        pinned = states.roles[slots, positions] == int(Role.PIN)
+        mixed = torch.where(pinned[:, None], own, soft).to(kept.dtype)
+        states.conditioning[slots, positions] = torch.where(running[:, None], mixed, kept)
+
+    def _after(self, logits: Tensor, batch: Batch, asked: _Asked, found: _Found) -> Outcome:
+        """What the rows' statistics make of the batch's requests."""
+        states, slots, positions = self._states, batch.row_slots, batch.row_positions
+        phase = states.whole[slots, Whole.PHASE]
+        pinned = states.roles[slots, positions] == int(Role.PIN)
+        behind = (positions + 1).clamp_max(states.canvas_length - 1)
+        taken = torch.where(pinned & (phase != int(Phase.GREEDY)), asked.given, found.likeliest)
+        target = torch.where(phase == int(Phase.SCORE), states.given[slots, behind], taken)
+        picked = logits.gather(-1, target[:, None])
+        said = reference.tempered(picked, asked.temperature, softcap=self._softcap)[:, 0]
+        said = said.masked_fill((self._classes[target] & asked.bans) != 0, -torch.inf)
+        rows = (found.likeliest, found.candidate, found.entropy, said - found.log_sum_exp)
         shape = states.ids.shape
         by_slot = [
             torch.zeros(shape, dtype=values.dtype, device=values.device).index_put(
-                (batch.row_slots, batch.row_positions), values
+                (slots, positions), values
             )[batch.slots]
             for values in rows
         ]
-        return self._advance(batch, _Rows(*by_slot), running, of_row)
+        return self._advance(batch, _Rows(*by_slot), asked.requests, asked.of_row)
 
-    def rehearse(self, logits: Tensor) -> None:
-        """Take as much memory as a full batch does and change nothing; logits [any, vocab]."""
-        states = self._states
-        rows = states.ids.numel()
-        full = logits[:1].repeat(rows, 1)
-        slots = torch.arange(rows, device=states.device) // states.canvas_length
-        positions = torch.arange(rows, device=states.device) % states.canvas_length
-        nothing = torch.zeros_like(slots[:1])
-        batch = Batch(nothing, nothing, nothing > 0, slots, positions, True, True)
-        self._row_statistics(full, batch, torch.zeros_like(slots) > 0)
-
-    def _row_statistics(self, logits: Tensor, batch: Batch, running: Tensor) -> _Rows:
-        """Everything that reads whole rows of logits; leaves the next step's conditioning.
-
-        running: whether the row's request takes this step, bool [rows].
-        """
-        whole, real = self._states.whole[batch.row_slots], self._states.real[batch.row_slots]
-        phase, step, max_steps = (whole[:, c] for c in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS))
-        span = real[:, Real.T_MAX] - real[:, Real.T_MIN]
-        remaining = max_steps - step
-        tempered = real[:, Real.T_MIN] + span * remaining / max_steps.clamp_min(1)
-        temperature = torch.where(phase == Phase.DENOISE, tempered, 1.0).float()
-        slots, positions = batch.row_slots, batch.row_positions
-        given = self._states.given[slots, positions]
-        behind = (positions + 1).clamp_max(self._states.canvas_length - 1)
-        pinned = self._states.roles[slots, positions] == Role.PIN
-        bans = ((whole[:, self._ban_columns] > 0) * self._ban_bits).sum(-1).to(torch.uint8)
-        seeds = None
-        if batch.draws_candidates:
-            seeds = candidate_seeds(whole[:, Whole.SEED], step, positions - whole[:, Whole.START])
-        stats = self._row_stats(
-            logits, temperature, softcap=self._softcap, seeds=seeds, classes=self._classes,
-            bans=bans, active=running, top_k=self._top_k if batch.conditions else 0,
-        )  # fmt: skip
-        chosen = torch.where(pinned, given, stats.argmax)
-        following = self._states.given[slots, behind]
-        taken = torch.where(phase == Phase.GREEDY, stats.argmax, chosen)
-        target = torch.where(phase == Phase.SCORE, following, taken)
-        picked = logits.gather(-1, target[:, None])
-        said = reference.tempered(picked, temperature, softcap=self._softcap)[:, 0]
-        said = said.masked_fill((self._classes[target] & bans) != 0, -torch.inf)
-        if batch.conditions:
-            soft = self._soft_embeddings(logits, temperature, bans, stats)
-            own = self._embedding.of_ids(given)
-            kept = self._states.conditioning[slots, positions]
-            mixed = torch.where(pinned[:, None], own, soft).to(kept.dtype)
-            self._states.conditioning[slots, positions] = torch.where(running[:, None], mixed, kept)
-        candidate = stats.argmax if stats.sample is None else stats.sample
-        return _Rows(stats.argmax, candidate, stats.entropy, said - stats.log_sum_exp)
-
-    def _soft_embeddings(
-        self, logits: Tensor, temperature: Tensor, bans: Tensor, stats: reference.RowStats
-    ) -> Tensor:
+    def _soft_embeddings(self, logits: Tensor, asked: _Asked, stats: reference.RowStats) -> Tensor:
         """What each row says, as an embedding [rows, hidden]."""
         if self._top_k:
             return self._embedding.of_tops(stats.top_logits, stats.top_ids)
@@ -243,8 +315,8 @@ class CanvasSampler:
             self._embedding.of_probabilities(
                 torch.softmax(
                     reference.tempered(
-                        logits[part], temperature[part], softcap=self._softcap,
-                        classes=self._classes, bans=bans[part],
+                        logits[part], asked.temperature[part], softcap=self._softcap,
+                        classes=self._classes, bans=asked.bans[part],
                     ),
                     -1,
                 )
@@ -262,9 +334,9 @@ class CanvasSampler:
             states.roles[slots],
         )  # fmt: skip
         phase, width = now.column(Whole.PHASE), now.column(Whole.WIDTH)
-        denoising = running & (phase == Phase.DENOISE)
-        committing = running & (phase == Phase.COMMIT)
-        greedy = running & (phase == Phase.GREEDY)
+        denoising = running & (phase == int(Phase.DENOISE))
+        committing = running & (phase == int(Phase.COMMIT))
+        greedy = running & (phase == int(Phase.GREEDY))
         found = self._denoise(slots, now, rows)
         code = self._codes(now, found, rows, running)
         token = rows.likeliest[:, 0]
@@ -273,7 +345,7 @@ class CanvasSampler:
         newest, older = states.history[:1, slots], states.history[:-1, slots]
         states.history[1:, slots] = _where(denoising, older, states.history[1:, slots])
         states.history[:1, slots] = _where(denoising, found.argmax[None], newest)
-        commits = (code == Code.BLOCK_CONVERGED) | (code == Code.BLOCK_MAX_STEPS)
+        commits = (code == int(Code.BLOCK_CONVERGED)) | (code == int(Code.BLOCK_MAX_STEPS))
         next_ids = _where(denoising, found.next_ids, now.ids)
         next_ids = _where(commits, found.argmax, next_ids)
         next_ids = _where(greedy, torch.where(self._positions == 0, token[:, None], 0), next_ids)
@@ -294,10 +366,10 @@ class CanvasSampler:
             torch.where(denoising, found.settled, 0)[of_row],
         )
 
-    def _denoise(self, slots: Tensor, now: _Now, rows: _Rows) -> _Found:
+    def _denoise(self, slots: Tensor, now: _Now, rows: _Rows) -> _Denoised:
         """dg_engine.sampler.denoise_step with rules per request."""
         inside = self._positions < now.column(Whole.WIDTH)[:, None]
-        free = (now.roles != Role.PIN) & inside
+        free = (now.roles != int(Role.PIN)) & inside
         certainty = rows.entropy.masked_fill(~free, 0.0)
         argmax = torch.where(free, rows.likeliest, now.given)
         step, max_steps = now.column(Whole.STEP), now.column(Whole.MAX_STEPS)
@@ -305,7 +377,7 @@ class CanvasSampler:
         bound = now.real[:, Real.ENTROPY_BOUND, None].float()
         share = accept_top_k(certainty, free, step[:, None] + 1, max_steps[:, None].clamp_min(1))
         accepted = _where(top_k, share, accept_entropy_bound(certainty, free, bound))
-        kept = (now.roles == Role.SEED) & (step < now.column(Whole.KEEP_SEED_STEPS))[:, None]
+        kept = (now.roles == int(Role.SEED)) & (step < now.column(Whole.KEEP_SEED_STEPS))[:, None]
         renoised = torch.where(kept, now.ids, self._noise(now.whole, step + 1))
         next_ids = torch.where(accepted, _where(top_k, argmax, rows.candidate), renoised)
 
@@ -317,7 +389,7 @@ class CanvasSampler:
         mean = (certainty * wanted).sum(-1) / wanted.sum(-1).clamp_min(1)
         sure = mean < now.real[:, Real.CONFIDENCE].float()
         before = _where(step > 0, self._states.argmax[slots], now.ids)
-        return _Found(
+        return _Denoised(
             torch.where(free, next_ids, now.given),
             argmax,
             certainty,
@@ -325,13 +397,16 @@ class CanvasSampler:
             ((argmax == before) & free).sum(-1),
         )
 
-    def _codes(self, now: _Now, found: _Found, rows: _Rows, running: Tensor) -> Tensor:
+    def _codes(self, now: _Now, found: _Denoised, rows: _Rows, running: Tensor) -> Tensor:
         """Code per request, -1 where it took no step [n]."""
         phase, step, max_steps, blocks = (
             now.column(column)
             for column in (Whole.PHASE, Whole.STEP, Whole.MAX_STEPS, Whole.BLOCKS)
         )
-        denoising, greedy = running & (phase == Phase.DENOISE), running & (phase == Phase.GREEDY)
+        denoising, greedy = (
+            running & (phase == int(Phase.DENOISE)),
+            running & (phase == int(Phase.GREEDY)),
+        )
         spent = step + 1 >= max_steps
         ended = denoising & (found.converged | spent)
         eos, line_break = self._vocabulary
@@ -347,7 +422,7 @@ class CanvasSampler:
             (ended & ~last & found.converged, Code.BLOCK_CONVERGED),
             (ended & last, Code.MAX_STEPS),
             (ended & last & found.converged, Code.CONVERGED),
-            (running & (phase == Phase.SCORE), Code.CONVERGED),
+            (running & (phase == int(Phase.SCORE)), Code.CONVERGED),
             (greedy & spent, Code.MAX_STEPS),
             (greedy & line_ended, Code.CONVERGED),
             (greedy & (max_steps == 0), Code.LOST),
@@ -369,8 +444,10 @@ class CanvasSampler:
         Returns the ids that it reads [n, canvas].
         """
         states, slots = self._states, batch.slots
-        commits = (code == Code.BLOCK_CONVERGED) | (code == Code.BLOCK_MAX_STEPS)
-        finished = (code == Code.CONVERGED) | (code == Code.MAX_STEPS) | (code == Code.LOST)
+        commits = (code == int(Code.BLOCK_CONVERGED)) | (code == int(Code.BLOCK_MAX_STEPS))
+        finished = (
+            (code == int(Code.CONVERGED)) | (code == int(Code.MAX_STEPS)) | (code == int(Code.LOST))
+        )
         phase = now.column(Whole.PHASE)
         phase = phase.masked_fill(commits, int(Phase.COMMIT))
         phase = phase.masked_fill(committing, int(Phase.DENOISE))
@@ -387,9 +464,9 @@ class CanvasSampler:
         whole[:, Whole.BLOCKS] = torch.where(committing & (blocks != NO_END), blocks - 1, blocks)
         given = now.given.masked_fill(committing[:, None], 0)
         roles = now.roles.masked_fill(committing[:, None], int(Role.HOLE))
-        begins = committing | (batch.prefilled & (phase == Phase.DENOISE))
+        begins = committing | (batch.prefilled & (phase == int(Phase.DENOISE)))
         noise = self._noise(whole, torch.zeros_like(steps))
-        inputs = _where(begins, torch.where(roles == Role.HOLE, noise, given), next_ids)
+        inputs = _where(begins, torch.where(roles == int(Role.HOLE), noise, given), next_ids)
         inputs = _where(batch.prefilled & ~begins, given, inputs)
         states.whole[slots], states.given[slots], states.roles[slots] = whole, given, roles
         states.ids[slots] = inputs

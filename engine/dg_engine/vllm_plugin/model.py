@@ -21,6 +21,8 @@ from vllm.multimodal import MULTIMODAL_REGISTRY
 
 from dg_engine.vllm_plugin.model_state import CanvasModelState
 
+VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
+"""Weights of a tower that a checkpoint may have and this model may lack."""
 SCALAR = re.compile(r"\.layers\.(\d+)\.layer_scalar$")
 
 
@@ -43,6 +45,8 @@ class CanvasDiffusionGemma(DiffusionGemmaForConditionalGeneration):
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Load a checkpoint; raises ValueError for one that this forward would falsify."""
+        if self.vision_tower is None:
+            weights = (one for one in weights if not one[0].startswith(VISION))
         return super().load_weights(same_scalars(weights))
 
 

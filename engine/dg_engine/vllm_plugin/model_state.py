@@ -189,7 +189,7 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
         found[[i for i in ids if i < vocab_size]] = True
         return found.to(device)
 
-    return CanvasSampler(
+    sampler = CanvasSampler(
         state.states,
         Vocabulary(mask(sets.eos), mask(sets.line_breaks)),
         mask(sets.special),
@@ -198,6 +198,9 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
         conditioning_top_k=conditioning_top_k(state.vllm_config),
         row_stats=_row_stats(device),
     )
+    if device.type == "cuda" and not state.model_config.enforce_eager:
+        sampler.compile()
+    return sampler
 
 
 def conditioning_top_k(vllm_config: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.compat import installed_version, refusal
+from dg_engine.vllm_plugin.gpu_defaults import fill_in, offer_tilings
 
 ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
 MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
@@ -55,11 +56,16 @@ def register() -> None:
             super().verify_and_update_config(vllm_config)
             if vllm_config.scheduler_config.scheduler_cls is None:
                 vllm_config.scheduler_config.scheduler_cls = SCHEDULER
+            if vllm_config.device_config.device_type == "cuda":
+                from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+                fill_in(vllm_config, AttentionBackendEnum[OURS])
 
     MODELS_CONFIG_MAP[ARCHITECTURE] = CanvasConfig
     if refusal(installed_version()) is None:
         ModelRegistry.register_model(ARCHITECTURE, MODEL)
         register_attention(OURS, ATTENTION)
+        offer_tilings()
     if os.environ.get(MASK_RULE) == MaskRule.ANCHORED:
         register_anchored()
 
