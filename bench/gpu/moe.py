@@ -29,7 +29,7 @@ LAYERS = 3
 TOKENS = (32, 64, 128, 256)
 """A line, two of them, four, and a whole canvas."""
 LARGER = (512, 1024, 2048, 4096)
-"""Prompts; vLLM's own choice is written for them, since it takes the nearest entry."""
+"""Several canvases, and prompts."""
 BACKENDS = ("triton", "cutlass", "marlin")
 
 Tiling = dict[str, int]
@@ -149,11 +149,15 @@ def backend_layer(name: str, layer: Layer) -> Callable[[Tokens], torch.Tensor]:
     return run
 
 
-def tilings() -> list[Tiling]:
-    """What may win at few tokens an expert and fits the shared memory."""
+def tilings(larger: bool) -> list[Tiling]:
+    """What may win at few tokens an expert (or at many) and fits the shared memory."""
     found: list[Tiling] = []
     for rows, columns, depth, warps, stages in itertools.product(
-        (16, 32, 64), (64, 128, 256), (128, 256), (4, 8), (3, 4, 5)
+        (32, 64, 128) if larger else (16, 32),
+        (128, 256) if larger else (64, 128),
+        (128,),
+        (4, 8),
+        (3, 4),
     ):
         if stages * depth * (rows + columns) <= SHARED_BYTES - 1024:
             sizes = {"BLOCK_SIZE_M": rows, "BLOCK_SIZE_N": columns, "BLOCK_SIZE_K": depth}
@@ -221,8 +225,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=12)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    tried = tilings()
-    in_processes(compile_tilings, tried, options.workers)
+    in_processes(compile_tilings, [*tilings(False), *tilings(True)], options.workers)
     begin()
     from vllm.model_executor.layers.fused_moe.fused_moe import (
         get_config_file_name,
@@ -233,7 +236,7 @@ def main() -> None:
     layers = [random_layer() for _ in range(LAYERS)]
     rows: list[Row] = []
     written: dict[str, Tiling] = {}
-    for count in TOKENS:
+    for count in (*TOKENS, *LARGER):
         tokens = random_tokens(count)
         moved = tokens.touched * 3 * INNER * HIDDEN
         row: Row = {
@@ -243,7 +246,7 @@ def main() -> None:
         truth = exact(layers[0], tokens)
         row["default_us"] = over_layers(lambda x, t=tokens: triton_layer(x, t, None), layers)
         row["default_error"] = off_by(triton_layer(layers[0], tokens, None), truth)
-        for tiling in tried:
+        for tiling in tilings(count in LARGER):
             found: Row = {"tiling": tiling}
             row["tilings"].append(found)
             try:
@@ -271,7 +274,7 @@ def main() -> None:
         (options.out / "moe.json").write_text(
             json.dumps({"ceilings": ceilings._asdict(), "rows": rows}, indent=1) + "\n"
         )
-    for count in (1, 8, *LARGER):
+    for count in (1, 8):
         written[str(count)] = get_default_config(count, EXPERTS, INNER, HIDDEN, CHOSEN, "fp8_w8a8")
     name = get_config_file_name(EXPERTS, INNER, "fp8_w8a8")
     (options.out / name).write_text(json.dumps(written, indent=1) + "\n")

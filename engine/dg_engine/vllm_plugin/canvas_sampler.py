@@ -210,6 +210,10 @@ class CanvasSampler:
             torch.compile(self._after, dynamic=True, backend=backend),
         )
 
+    def leave_eager(self) -> None:
+        """Take `compile` back."""
+        self._compiled = None
+
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
         """Advance every request of the batch by its rows of logits [rows, vocab]."""
         parts = self._compiled if self._compiled and len(logits) > 1 else self._eager

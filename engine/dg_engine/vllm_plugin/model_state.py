@@ -9,6 +9,7 @@ that most differences between releases stay there.
 
 from __future__ import annotations
 
+import logging
 import zlib
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from dg_kernels import reference
 from torch import Tensor
+from torch._dynamo.exc import TorchDynamoException
 from vllm.distributed.parallel_state import get_tp_group
 from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaModelState
 from vllm.v1.outputs import LogprobsTensors
@@ -27,6 +29,7 @@ from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
 
+LOG = logging.getLogger(__name__)
 CONDITIONING_TOP_K = "dg_conditioning_top_k"
 """Key of vLLM's `additional_config`: see CanvasSampler."""
 MAX_TOP_K = 64
@@ -175,7 +178,12 @@ class _Sampler:
 
     def _rehearse(self, logits: Tensor, slots: Tensor) -> SamplerOutput:
         """vLLM measures memory with a batch that is none: take what a full one would."""
-        self._sampler.rehearse(logits)
+        try:
+            self._sampler.rehearse(logits)
+        except TorchDynamoException as error:
+            LOG.warning("The sampler cannot be compiled, so its steps are slower: %s", error)
+            self._sampler.leave_eager()
+            self._sampler.rehearse(logits)
         nothing = torch.zeros_like(slots, dtype=torch.int32)
         return SamplerOutput(nothing[:, None], None, None, nothing, nothing)
 
