@@ -15,7 +15,7 @@ from dg_engine.model import DenoiserModel
 from dg_engine.model_config import ModelConfig, read_config
 from dg_engine.prefix_cache import PrefixCache
 from dg_engine.reference import ReferenceModel
-from dg_engine.solver import Solver
+from dg_engine.solver import DEFAULT_CONDITIONING, Conditioning, Solver
 from dg_engine.tokenizer import Tokenizer
 
 PROBE = """import os
@@ -83,11 +83,15 @@ def load(
     mask_rule: MaskRule = MaskRule.ANCHORED,
     reference: bool = False,
     cache_bytes: int = CACHE_BYTES,
+    cache: PrefixCache | None = None,
+    conditioning: Conditioning = DEFAULT_CONDITIONING,
 ) -> Loaded:
     """Load a DiffusionGemma checkpoint folder.
 
-    `reference` asks for transformers' forward even where the compact one would do. Raises
-    EngineError with one sentence for anything missing, truncated or foreign.
+    `reference` asks for transformers' forward even where the compact one would do. `cache` takes
+    the place of a new one of `cache_bytes`: prompts are read alike whatever the mask rule and the
+    conditioning, so engines that differ in these alone can share it. Raises EngineError with one
+    sentence for anything missing, truncated or foreign.
     """
     config = read_config(folder)
     tokenizer = Tokenizer(folder)
@@ -122,7 +126,8 @@ def load(
         eos=frozenset(config.eos),
         line_breaks=tokenizer.line_break_ids,
         special=tokenizer.special_ids,
-        cache=PrefixCache(cache_bytes, SPARE_TOKENS),
+        cache=PrefixCache(cache_bytes, SPARE_TOKENS) if cache is None else cache,
+        conditioning=conditioning,
     )
     return Loaded(solver, info, config)
 

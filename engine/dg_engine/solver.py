@@ -6,9 +6,12 @@ takes effect within one denoise step and a more urgent job can overtake.
 
 from __future__ import annotations
 
+import enum
+import math
 import os
 import time
 from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,6 +40,42 @@ ENCODE_CHUNK = 256
 DrawsFactory = Callable[[list[int]], Draws]
 
 
+class PinConditioning(enum.StrEnum):
+    """What a pinned position is conditioned on."""
+
+    ONE_HOT = "one-hot"
+    """Its own token's embedding: the model is as sure of it as we are."""
+    ZERO = "zero"
+    """Nothing, as on a first step."""
+
+
+class Conditioning(NamedTuple):
+    """What a denoise step is told of the one before it."""
+
+    top_k: int = 0
+    """Likeliest tokens that a free position is conditioned on; 0 for all, as published."""
+    pins: PinConditioning = PinConditioning.ONE_HOT
+
+    def of_pins(self, model: DenoiserModel, given: Tensor) -> Tensor:
+        """The signal where every position is pinned: int64 [rows, canvas] -> [..., hidden]."""
+        embedded = model.embed(given)
+        return embedded if self.pins is PinConditioning.ONE_HOT else torch.zeros_like(embedded)
+
+    def of_free(self, model: DenoiserModel, processed: Tensor) -> Tensor:
+        """The signal of free positions from tempered logits: [..., vocab] -> [..., hidden].
+
+        The mathematics are those of dg_kernels.reference.soft_embedding: the softmax is over the
+        tokens that are kept.
+        """
+        if 0 < self.top_k < processed.shape[-1]:
+            top = processed.topk(self.top_k, -1)
+            processed = torch.full_like(processed, -math.inf).scatter(-1, top.indices, top.values)
+        return model.soft_embedding(processed)
+
+
+DEFAULT_CONDITIONING = Conditioning()
+
+
 class Solver:
     """Runs jobs on one model; holds the prefix cache, otherwise no state between jobs."""
 
@@ -51,8 +90,10 @@ class Solver:
         clock: Callable[[], float] = time.monotonic,
         fresh_seed: Callable[[], int] = lambda: int.from_bytes(os.urandom(6)),
         draws: DrawsFactory | None = None,
+        conditioning: Conditioning = DEFAULT_CONDITIONING,
     ) -> None:
         self._model = model
+        self._conditioning = conditioning
         self._cache = cache
         self._clock = clock
         self._fresh_seed = fresh_seed
@@ -123,6 +164,11 @@ class Solver:
     def model(self) -> DenoiserModel:
         """The model that runs the jobs."""
         return self._model
+
+    @property
+    def conditioning(self) -> Conditioning:
+        """What each step is told of the one before it."""
+        return self._conditioning
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -237,7 +283,8 @@ class _Run:
         banned = self.solver.banned(job)
         state = start(given, roles, draws, stability=rules.stability)
         conditioning: Tensor | None = None
-        pins = model.embed(batch.given) if rules.max_steps > 1 else None
+        told = self.solver.conditioning
+        pins = told.of_pins(model, batch.given) if rules.max_steps > 1 else None
         while True:
             before = state.argmax
             with self.watch.stage("steps"):
@@ -253,7 +300,7 @@ class _Run:
                 self.step = state.step
                 done = self._ended(state.step, bool(state.done.all()))
                 if done is None and pins is not None:
-                    soft = model.soft_embedding(step.processed)
+                    soft = told.of_free(model, step.processed)
                     conditioning = pins.clone()
                     free = (roles != Role.PIN)[..., None]
                     conditioning[:, lo:hi] = torch.where(free, soft, pins[:, lo:hi])
