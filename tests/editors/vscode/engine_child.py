@@ -89,10 +89,11 @@ class ScriptedChild:
             self._say(Progress(frame))
 
     def _completed(self, job: CanvasJob, script: dict[str, Any]) -> Frame:
-        line = self._before(job).rpartition("\n")[2]
+        first = job.roles.index(Role.HOLE)
+        ahead = self._tokenizer.decode(job.canvas[:first])
+        line = (self._before(job) + ahead).rpartition("\n")[2]
         rests = [w[len(line) :] for w in script["lines"] if w.startswith(line) and w != line]
         texts = [self._tokenizer.encode(rest) for rest in rests[:CHOICES]] or [[]]
-        first = job.roles.index(Role.HOLE)
         behind = [i for i, r in zip(job.canvas, job.roles, strict=True) if r == Role.PIN][first:]
         rows = [[*job.canvas[:first], *ids, *behind][: len(job.canvas)] for ids in texts]
         widths = [min(len(ids), len(job.canvas)) for ids in texts]

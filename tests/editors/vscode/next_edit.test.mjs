@@ -11,6 +11,8 @@ const MIDDLE = "    b += 1\n".repeat(60);
 const FAR = 63;
 const NAMES = "cdefghijklmnopq";
 const LINES = ["    b += 100"];
+const INSTRUCTION = "count in steps of two";
+const EDITS = { [INSTRUCTION]: [["b += 1", "b += 2"]] };
 const SHOWN = { struck: "a", comes: ["first"], marks: [2] };
 const NOTHING = { struck: "", comes: [], marks: [] };
 /** What would be proposed comes within this time: the other tests have theirs sooner. */
@@ -19,7 +21,7 @@ const ANSWER_MS = 2500;
 let editor;
 before(async () => {
   editor = await Editor.start({
-    script: { lines: LINES, edits: {} },
+    script: { lines: LINES, edits: EDITS },
     settings: {
       "editor.autoIndent": "none",
       "editor.unicodeHighlight.ambiguousCharacters": false,
@@ -271,6 +273,40 @@ test("suggestions and snippets have Tab first", async () => {
   await untilDrawn(NOTHING);
 });
 
+test("an instructed edit has the screen and Escape to itself", async () => {
+  const { renamed } = await rename();
+  await untilDrawn(SHOWN);
+  await editor.goto(3, 5);
+  await editor.press("Control+Alt+e");
+  const box = editor.page.locator(".quick-input-widget input");
+  await box.waitFor();
+  await box.fill(INSTRUCTION);
+  await editor.press("Enter");
+  await editor.page.locator(".codelens-decoration a", { hasText: "Accept" }).waitFor();
+  assert.deepEqual((await drawn()).marks, []);
+  await editor.press("Escape");
+  await untilDrawn(SHOWN);
+  assert.equal(await editor.saved(FILE), renamed);
+});
+
+test("where the model has to agree it is asked, and a change made by hand is gone on with", async () => {
+  const text = "get(one, 1)\nget(one, 1)\nget(one, 1)\n";
+  editor.script({ lines: ["get(one, 1, True"], edits: {} });
+  await editor.open("calls.py", text);
+  await editor.until(() => editor.status(), /^dg-tiny/);
+  await editor.goto(1, 11);
+  await editor.type(", True");
+  const coming = { struck: "", comes: [", True"] };
+  await untilDrawn({ ...coming, marks: [2] });
+  assert.match(editor.prompts(), /get\(one, 1, True\)/);
+  await editor.goto(2, 11);
+  await editor.type(", True");
+  await untilDrawn({ ...coming, marks: [3] });
+  await editor.press("Control+Alt+j", "Control+Alt+j");
+  await untilAt(3, 17);
+  assert.equal(await editor.saved("calls.py"), text.replaceAll("1)", "1, True)"));
+});
+
 test("CRLF, tabs and characters of two units stay what they are, and one undo is one edit", async () => {
   const text = [
     "def report(x, places):",
@@ -292,7 +328,8 @@ test("CRLF, tabs and characters of two units stay what they are, and one undo is
   await editor.press("Tab", "Tab");
   await untilDrawn(NOTHING);
   const first = text.replace("report(x", "report(values").replace("sum(x", "sum(values");
-  await editor.until(() => editor.saved("report.py"), first.replace("len(x", "len(values"));
+  await untilAt(4, 40);
+  assert.equal(await editor.saved("report.py"), first.replace("len(x", "len(values"));
   await editor.press("Control+z");
   assert.equal(await editor.saved("report.py"), first);
 });
