@@ -101,6 +101,7 @@ def main() -> None:
     parser.add_argument("--backend", help="vLLM's attention backend, its own choice if left out")
     parser.add_argument("--arguments", help="of vLLM's AsyncEngineArgs besides, as JSON")
     parser.add_argument("--top-k", type=int, help="of ours: see VllmOptions.conditioning_top_k")
+    parser.add_argument("--fp8-head", action="store_true", help="of ours: see VllmOptions")
     parser.add_argument("--name", help="of the stage in its log and profile")
     parser.add_argument("--layers", type=int, default=30, help="of the 26B configuration")
     parser.add_argument("--rehearse", action="store_true")
@@ -112,6 +113,7 @@ def main() -> None:
         value = getattr(options, name)
         further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []
+    further += ["--fp8-head"] if options.fp8_head else []
     if options.out is not None:
         options.out.write_text("")
 

@@ -214,15 +214,14 @@ def tilings(layer: Layer, canvas: int) -> list[Tiling]:
                 continue
             programs = rows // block_m * layer.key_heads * value_parts
             fill = max(1, 132 // programs)
-            for block_n in (32, 64):
+            for block_n in (16, 32, 64) if layer.head_dim == 512 else (32, 64):
                 for stages in (3, 4, 2):
                     tiles = stages * block_n * layer.head_dim * (1 + 1 / value_parts)
                     if 2 * (block_m * layer.head_dim + tiles) > SHARED_BYTES:
                         continue
                     found += [
-                        Tiling(block_m, block_n, splits, value_parts, warps, stages, ahead=ahead)
-                        for splits in sorted({fill, 2 * fill})
-                        for ahead in (False, True)
+                        Tiling(block_m, block_n, splits, value_parts, warps, stages)
+                        for splits in sorted({fill, 2 * fill, max(1, fill // 2)})
                     ]
     return found
 

@@ -22,6 +22,7 @@ import torch
 
 from bench.gpu.compiling import in_processes
 from bench.gpu.kernels import SHARED_BYTES, Row, measure_ceilings, median_us
+from bench.gpu.turn import held
 
 EXPERTS, CHOSEN, HIDDEN, INNER = 128, 8, 2816, 704
 LAYERS = 3
@@ -219,13 +220,19 @@ def exact(layer: Layer, tokens: Tokens) -> torch.Tensor:
 
 
 def main() -> None:
-    """Compile, compare, time, write."""
+    """Compile, then measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=12)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     in_processes(compile_tilings, [*tilings(False), *tilings(True)], options.workers)
+    with held():
+        measure(options.out)
+
+
+def measure(folder: Path) -> None:
+    """Time every size, and write."""
     begin()
     from vllm.model_executor.layers.fused_moe.fused_moe import (
         get_config_file_name,
@@ -271,13 +278,13 @@ def main() -> None:
                 row[f"{name}_refused"] = f"{type(error).__name__}: {error}"[:200]
         rows.append(row)
         print({key: value for key, value in row.items() if key != "tilings"}, flush=True)
-        (options.out / "moe.json").write_text(
+        (folder / "moe.json").write_text(
             json.dumps({"ceilings": ceilings._asdict(), "rows": rows}, indent=1) + "\n"
         )
     for count in (1, 8):
         written[str(count)] = get_default_config(count, EXPERTS, INNER, HIDDEN, CHOSEN, "fp8_w8a8")
     name = get_config_file_name(EXPERTS, INNER, "fp8_w8a8")
-    (options.out / name).write_text(json.dumps(written, indent=1) + "\n")
+    (folder / name).write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":

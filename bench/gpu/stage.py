@@ -50,36 +50,36 @@ class Subject(NamedTuple):
     """The same for both engines; see vLLM's AsyncEngineArgs."""
     top_k: int
     """See VllmOptions.conditioning_top_k."""
+    fp8_head: bool
+    """See VllmOptions.fp8_head."""
     profile: Path
     """Where the kernels of a step are written."""
 
 
-def subject(
-    stage: str,
-    work: Path,
-    backend: str | None,
-    layers: int,
-    rehearse: bool,
-    further: dict[str, Any],
-    top_k: int,
-    profile: Path,
-) -> Subject:
+def subject(options: argparse.Namespace) -> Subject:
     """The 26B-A4B configuration; for a rehearsal a small one of the same shape."""
+    rehearse: bool = options.rehearse
     scale = speed.REHEARSAL if rehearse else speed.Scale()
-    model = random_model.write(work / f"random-{layers}", layers=layers, small=rehearse)
+    folder = options.work / f"random-{options.layers}"
+    model = random_model.write(folder, layers=options.layers, small=rehearse)
+    most = scale.at_once if options.stage == "upstream" else scale.editors
     arguments: dict[str, Any] = {
         "load_format": "dummy",
         "max_num_batched_tokens": 512 if rehearse else MAX_TOKENS,
         "max_model_len": 512 if rehearse else MAX_TOKENS,
-        "max_num_seqs": max(scale.at_once) if stage == "upstream" else max(scale.editors),
+        "max_num_seqs": max(most),
         "worker_extension_cls": WORKER,
         "enforce_eager": rehearse,
     }
     if not rehearse:
         arguments["kv_cache_memory_bytes"] = CACHE_BYTES
-    if backend is not None:
-        arguments["attention_backend"] = backend
-    return Subject(scale, str(model), arguments | further, top_k, profile)
+    if options.backend is not None:
+        arguments["attention_backend"] = options.backend
+    further: dict[str, Any] = json.loads(options.arguments)
+    profile = options.work / f"{options.name or options.stage}-kernels"
+    return Subject(
+        scale, str(model), arguments | further, options.top_k, options.fp8_head, profile
+    )  # fmt: skip
 
 
 async def ours(chosen: Subject, report: Report) -> None:
@@ -87,6 +87,7 @@ async def ours(chosen: Subject, report: Report) -> None:
     begun = time.perf_counter()
     options = VllmOptions(
         canvas_length=chosen.scale.canvas, conditioning_top_k=chosen.top_k,
+        fp8_head=chosen.fp8_head,
         gpu_memory_utilization=MEMORY, extra=chosen.arguments,
     )  # fmt: skip
     engine = await VllmEngine.start(Path(chosen.model), options)
@@ -161,6 +162,7 @@ def main() -> None:
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--arguments", default="{}")
     parser.add_argument("--top-k", type=int, default=0)
+    parser.add_argument("--fp8-head", action="store_true")
     parser.add_argument("--name")
     options = parser.parse_args()
     report = Report()
@@ -170,11 +172,7 @@ def main() -> None:
             dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
             await answers(dtype, options.backend, options.rehearse, report)
             return
-        profile = options.work / f"{options.name or options.stage}-kernels"
-        chosen = subject(
-            options.stage, options.work, options.backend, options.layers, options.rehearse,
-            json.loads(options.arguments), options.top_k, profile,
-        )  # fmt: skip
+        chosen = subject(options)
         await (ours if options.stage == "ours" else upstream)(chosen, report)
 
     asyncio.run(report.whole(run()))

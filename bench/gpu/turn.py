@@ -1,4 +1,4 @@
-"""One measurement at a time: stages that start side by side wait for each other with measuring."""
+"""One measurement at a time: what starts side by side waits for each other with measuring."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TextIO
 
 TURN = "DG_GPU_TURN"
 """Environment variable: the file that whoever measures holds locked; unset, nobody waits."""
 
 
-@contextlib.asynccontextmanager
-async def turn() -> AsyncIterator[None]:
+@contextlib.contextmanager
+def held() -> Iterator[None]:
     """Hold the GPU for measuring."""
     name = os.environ.get(TURN)
     if not name:
         yield
         return
-    file = await asyncio.to_thread(_locked, Path(name))
+    with Path(name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.asynccontextmanager
+async def turn() -> AsyncIterator[None]:
+    """The same where other tasks go on meanwhile."""
+    waiting = held()
+    await asyncio.to_thread(waiting.__enter__)
     try:
         yield
     finally:
-        file.close()
-
-
-def _locked(path: Path) -> TextIO:
-    file = path.open("w")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return file
+        waiting.__exit__(None, None, None)

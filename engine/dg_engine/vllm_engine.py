@@ -34,6 +34,8 @@ from dg_engine.vllm_plugin.register import MASK_RULE, register_anchored
 from dg_engine.vllm_plugin.request import CanvasRequest
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
 
+WARM_UP_TOKENS = 4096
+"""Of the prompt that prepares for those which are read in one forward too large to be captured."""
 ENDED_EARLY = "vLLM ended a request without an answer; restart the engine."
 
 
@@ -57,6 +59,8 @@ class VllmOptions(NamedTuple):
     """ANCHORED is computed in plain PyTorch, and on the CPU only."""
     conditioning_top_k: int = 0
     """Likeliest tokens that self-conditioning reads, 1 to 64; 0 for all, as published."""
+    fp8_head: bool = False
+    """Whether logits come from a copy of the head in FP8, on one GPU: faster, and coarser."""
     load_format: str = "auto"
     """`dummy` fills a checkpoint folder that has no weights."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -155,21 +159,23 @@ class VllmEngine(CanvasEngine):
 
     async def _warm_up(self, tokenizer: Tokenizer | None) -> None:
         """Run every kind of request once, and measure whether the causal mode predicts."""
-        length = self._info.canvas_length
-        job = CanvasJob(
-            "warm-up",
-            [*self.host.sets.eos, 0][:1] * 2,
-            [0] * length,
-            bytes([Role.HOLE]) * length,
-            max_steps=2,
-            alternatives=2,
-            causal_candidate=True,
-            judge=Judge(JudgeKind.CAUSAL),
-            priority=Priority.INTERACTIVE,
-        )
-        async for frame in self.submit(job):
-            if frame.done is not None and frame.done.message:
-                raise EngineError(frame.done.message)
+        length, any_id = self._info.canvas_length, [*self.host.sets.eos, 0][:1]
+        longest = self.host.limits.max_tokens - length
+        for prompt in (2, min(longest, WARM_UP_TOKENS)):
+            job = CanvasJob(
+                f"warm-up with {prompt}",
+                any_id * prompt,
+                [0] * length,
+                bytes([Role.HOLE]) * length,
+                max_steps=2,
+                alternatives=2,
+                causal_candidate=True,
+                judge=Judge(JudgeKind.CAUSAL),
+                priority=Priority.INTERACTIVE,
+            )
+            async for frame in self.submit(job):
+                if frame.done is not None and frame.done.message:
+                    raise EngineError(frame.done.message)
         if tokenizer is not None:
             predicts = await self.causal_predicts(tokenizer)
             self._info = structs.replace(self._info, causal_predicts=predicts)
@@ -216,7 +222,10 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
         "diffusion_config": {"canvas_length": length},
         # No image ever comes, so its tower is neither built nor held.
         "hf_overrides": {"vision_config": None},
-        "additional_config": {"dg_conditioning_top_k": options.conditioning_top_k},
+        "additional_config": {
+            "dg_conditioning_top_k": options.conditioning_top_k,
+            "dg_fp8_head": options.fp8_head,
+        },
         "disable_log_stats": True,
         "enable_log_requests": False,
     }

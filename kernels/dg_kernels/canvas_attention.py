@@ -50,9 +50,6 @@ class Tiling(NamedTuple):
     stages: int = 3
     partial_dtype: torch.dtype = torch.float32
     """Of the splits' results, before they are joined."""
-    ahead: bool = False
-    """Whether the next tile's scores are asked for before this tile's weights are made of its own,
-    so that the products of one run behind the exponentials of the other."""
 
 
 @triton.jit
@@ -80,25 +77,8 @@ def _pages(table, tile, keys, PAGE: tl.constexpr, BLOCK_N: tl.constexpr):
     return page
 
 
-@triton.jit
-def _tile_offsets(
-    tile,
-    page,
-    PAGE: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    page_stride,
-    SLOT_STRIDE: tl.constexpr,
-    head_offset,
-):
-    """Where the keys (or values) of a tile begin, by key."""
-    if PAGE % BLOCK_N == 0:
-        slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N)
-    else:
-        slot = (tile * BLOCK_N + tl.arange(0, BLOCK_N)) % PAGE
-    return page * page_stride + slot * SLOT_STRIDE + head_offset
-
-
-@triton.jit
+# A batch of another size is not another kernel.
+@triton.jit(do_not_specialize=["table_stride", "tokens", "sequences", "splits", "window"])
 def _attend_kernel(
     query,
     key_pages,
@@ -138,10 +118,10 @@ def _attend_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     PRECISION: tl.constexpr,
-    AHEAD: tl.constexpr,
 ):
     BLOCK_Q: tl.constexpr = BLOCK_M // GROUP
     VALUE_DIM: tl.constexpr = HEAD_DIM // VALUE_PARTS
+    ONE_PAGE: tl.constexpr = PAGE % BLOCK_N == 0
     block = tl.program_id(0)
     key_head = tl.program_id(1) // VALUE_PARTS
     value_part = tl.program_id(1) % VALUE_PARTS
@@ -195,40 +175,20 @@ def _attend_kernel(
     mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
     # Looked up a tile ahead: a load that waits for one of its own turn costs the pipeline a stage.
     table = block_table + sequence.to(tl.int64) * table_stride
-    last_tile = tl.maximum(end - 1, 0)
-    page = _pages(table, tl.minimum(begin, last_tile), keys, PAGE, BLOCK_N)
-    next_page = _pages(table, tl.minimum(begin + 1, last_tile), keys, PAGE, BLOCK_N)
-    if FAR:
-        page, next_page = page.to(tl.int64), next_page.to(tl.int64)
-    key_head_offset = key_head * key_head_stride
-    value_head_offset = key_head * value_head_stride
-    if AHEAD:
-        key = begin * BLOCK_N + tl.arange(0, BLOCK_N)
-        key_at = _tile_offsets(
-            begin, page, PAGE, BLOCK_N, key_page_stride, KEY_SLOT_STRIDE, key_head_offset
-        )  # fmt: skip
-        k = tl.load(
-            key_pages + key_at[:, None] + column[None, :], mask=(key < keys)[:, None], other=0.0
-        )
-        products = tl.dot(q, tl.trans(k), input_precision=PRECISION)
-    else:
-        products = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    next_page = _pages(table, tl.minimum(begin, tl.maximum(end - 1, 0)), keys, PAGE, BLOCK_N)
     for tile in range(begin, end):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         key_inside = key < keys
-        # The tile whose keys are read in this turn: the next one, or this one itself.
-        read = tile + 1 if AHEAD else tile
-        read_page = next_page if AHEAD else page
-        key_at = _tile_offsets(
-            read, read_page, PAGE, BLOCK_N, key_page_stride, KEY_SLOT_STRIDE, key_head_offset
-        )  # fmt: skip
+        page = next_page
+        next_page = _pages(table, tl.minimum(tile + 1, end - 1), keys, PAGE, BLOCK_N)
+        slot = tile * BLOCK_N % PAGE + tl.arange(0, BLOCK_N) if ONE_PAGE else key % PAGE
+        if FAR:
+            page = page.to(tl.int64)
+        key_at = page * key_page_stride + slot * KEY_SLOT_STRIDE + key_head * key_head_stride
         k = tl.load(
-            key_pages + key_at[:, None] + column[None, :],
-            mask=(read * BLOCK_N + tl.arange(0, BLOCK_N) < keys)[:, None],
-            other=0.0,
+            key_pages + key_at[:, None] + column[None, :], mask=key_inside[:, None], other=0.0
         )
-        read_products = tl.dot(q, tl.trans(k), input_precision=PRECISION)
-        scores = (products if AHEAD else read_products) * scale
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
         seen = (key[None, :] >= low[:, None]) & (key[None, :] < high[:, None])
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(greatest, tl.max(scores, 1))
@@ -237,9 +197,9 @@ def _attend_kernel(
         weights = tl.exp2(scores - shift[:, None])
         kept = tl.exp2(greatest - shift)
         total = total * kept + tl.sum(weights, 1)
-        value_at = _tile_offsets(
-            tile, page, PAGE, BLOCK_N, value_page_stride, VALUE_SLOT_STRIDE, value_head_offset
-        )  # fmt: skip
+        value_at = (
+            page * value_page_stride + slot * VALUE_SLOT_STRIDE + key_head * value_head_stride
+        )
         v = tl.load(
             value_pages + value_at[:, None] + value_column[None, :],
             mask=key_inside[:, None],
@@ -249,11 +209,6 @@ def _attend_kernel(
             weights.to(v.dtype), v, mixed * kept[:, None], input_precision=PRECISION
         )  # fmt: skip
         greatest = higher
-        products = read_products
-        page = next_page
-        next_page = _pages(table, tl.minimum(tile + 2, last_tile), keys, PAGE, BLOCK_N)
-        if FAR:
-            next_page = next_page.to(tl.int64)
 
     mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
     if JOINED:
@@ -273,7 +228,7 @@ def _attend_kernel(
         )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "sequences"])
 def _join_kernel(
     partial,
     partial_weights,
@@ -417,7 +372,7 @@ def canvas_attention(
         RULE="full" if window is None else rule, JOINED=splits > 1,
         SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
         BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
-        AHEAD=tiling.ahead, num_warps=tiling.warps, num_stages=tiling.stages,
+        num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     if splits > 1:
         rows = tokens * heads

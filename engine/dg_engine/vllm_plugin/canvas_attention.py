@@ -13,6 +13,7 @@ import os
 from typing import Any, ClassVar
 
 import torch
+from dg_kernels import reference
 from dg_kernels.canvas_attention import HEAD_DIMS, canvas_attention
 from torch import Tensor
 from vllm.v1.attention.backend import AttentionType
@@ -21,8 +22,9 @@ from vllm.v1.attention.backends.triton_attn import TritonAttentionBackend, Trito
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.register import MASK_RULE
 
-PAGE = 64
-"""Tokens of a page."""
+PAGE = 32
+"""Tokens of a page: a tile of keys. What of a prompt is not in the cache ends within two of them,
+so that larger ones would have more of it read again for every job."""
 
 
 class CanvasAttentionBackend(TritonAttentionBackend):
@@ -70,7 +72,8 @@ class CanvasAttention(TritonAttentionImpl):
             raise ValueError("The canvas attention knows no biases, sinks or caps of scores.")
         window = self.sliding_window[0]
         self._window = window + 1 if window >= 0 else None
-        self._rule = os.environ.get(MASK_RULE) or MaskRule.SYMMETRIC
+        anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
+        self._rule: reference.MaskRule = "anchored" if anchored else "symmetric"
 
     def forward(
         self,

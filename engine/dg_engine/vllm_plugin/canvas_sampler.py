@@ -8,8 +8,9 @@ padded [requests, canvas] tensors.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.fx.experimental._config
@@ -204,10 +205,9 @@ class CanvasSampler:
         One request and several are two variants. Steps without rows and a lone greedy line's are
         left as they are: they would be two more, for one forward a job.
         """
+        compiled = cast("Callable[..., Any]", vars(torch)["compile"])  # partly untyped
         self._compiled = _Parts(
-            torch.compile(self._before, dynamic=True, backend=backend),
-            torch.compile(self._condition, dynamic=True, backend=backend),
-            torch.compile(self._after, dynamic=True, backend=backend),
+            *(compiled(part, dynamic=True, backend=backend) for part in self._eager)
         )
 
     def leave_eager(self) -> None:
@@ -243,15 +243,16 @@ class CanvasSampler:
         states, device = self._states, self._states.device
         slots, width = states.ids.shape
         # Sizes that happen to be equal now need not be so later.
-        with torch.fx.experimental._config.patch(use_duck_shape=False):
+        sizes: Any = torch.fx.experimental._config
+        with sizes.patch(use_duck_shape=False):
             for count in {1, slots}:
                 which = torch.arange(count, device=device)
                 rows = torch.arange(count * width, device=device)
                 full = logits[:1].repeat(count * width, 1)
                 scheduled = torch.full_like(which, width)
-                for flag in (True, False):
+                for draws, conditions in itertools.product((True, False), repeat=2):
                     batch = Batch(
-                        which, scheduled, which < 0, rows // width, rows % width, flag, flag
+                        which, scheduled, which < 0, rows // width, rows % width, draws, conditions
                     )  # fmt: skip
                     self.step(full, batch)
         for slot in range(slots):

@@ -19,6 +19,7 @@ from vllm.model_executor.models.gemma4_mm import (
 )
 from vllm.multimodal import MULTIMODAL_REGISTRY
 
+from dg_engine.vllm_plugin.fp8_head import Fp8Head
 from dg_engine.vllm_plugin.model_state import CanvasModelState
 
 VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
@@ -39,8 +40,13 @@ class CanvasDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         """What vLLM keeps the requests' state in."""
         return CanvasModelState
 
+    fp8_head: Fp8Head | None = None
+    """Takes the place of the last product where it is asked for."""
+
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
         """Logits [rows, vocab] without the softcap, which the sampler applies as it reads them."""
+        if self.fp8_head is not None:
+            return self.fp8_head(hidden_states)
         return self.logits_processor(self.lm_head, hidden_states)
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:

@@ -25,6 +25,7 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
 from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding
+from dg_engine.vllm_plugin.fp8_head import Fp8Head
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
@@ -32,6 +33,8 @@ from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
 LOG = logging.getLogger(__name__)
 CONDITIONING_TOP_K = "dg_conditioning_top_k"
 """Key of vLLM's `additional_config`: see CanvasSampler."""
+FP8_HEAD = "dg_fp8_head"
+"""Likewise: see Fp8Head."""
 MAX_TOP_K = 64
 """Of the kernel."""
 
@@ -206,6 +209,10 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
         conditioning_top_k=conditioning_top_k(state.vllm_config),
         row_stats=_row_stats(device),
     )
+    if device.type == "cuda" and state.vllm_config.additional_config.get(FP8_HEAD):
+        if get_tp_group().world_size > 1:
+            raise ValueError(f"{FP8_HEAD} is for one GPU; leave it out with several.")
+        state.model.fp8_head = Fp8Head(state.model.lm_head.weight)
     if device.type == "cuda" and not state.model_config.enforce_eager:
         sampler.compile()
     return sampler

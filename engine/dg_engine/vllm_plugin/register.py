@@ -11,6 +11,7 @@ from typing import Any
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.compat import installed_version, refusal
 from dg_engine.vllm_plugin.gpu_defaults import fill_in, offer_tilings
+from dg_engine.vllm_plugin.graphs import capture_lone_requests
 
 ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
 MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
@@ -66,6 +67,7 @@ def register() -> None:
         ModelRegistry.register_model(ARCHITECTURE, MODEL)
         register_attention(OURS, ATTENTION)
         offer_tilings()
+        capture_lone_requests()
     if os.environ.get(MASK_RULE) == MaskRule.ANCHORED:
         register_anchored()
 
