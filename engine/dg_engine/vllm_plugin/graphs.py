@@ -12,6 +12,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+MOST_TOKENS = 512
+"""Of a lone request's batch: a canvas, or the end of a prompt. Longer ones are not short of time
+for a launch."""
+
 
 def capture_lone_requests() -> None:
     """Let vLLM capture every batch of ours once more for one request; idempotent.
@@ -43,7 +47,11 @@ def add_lone_requests(manager: Any) -> None:
     lone: dict[int, Any] = {}
     for several in {id(found): found for found in candidates.values()}.values():
         first = several[0]
-        if first.uniform_token_count is None and (first.num_reqs or 0) > 1:
+        if (
+            first.uniform_token_count is None
+            and (first.num_reqs or 0) > 1
+            and (first.num_tokens <= MOST_TOKENS)
+        ):
             lone[id(first)] = dataclasses.replace(first, num_reqs=1)
             several.insert(0, lone[id(first)])
     for mode, described in captured.items():
