@@ -3,6 +3,7 @@
     answers-bf16, answers-float32   dg-tiny beside the CPU's answers (bench/gpu/reference.json)
     ours      the 26B-A4B configuration in FP8 with random weights: start, speed, cancel, cache
     upstream  the same blocks by vLLM without the plugin
+    parity    frames of a random checkpoint beside the CPU's, by the mask rule of its folder's name
 
 Each stage is a process of its own, so that nothing of one is left for the next, and one that fails
 says so while the others go on. Nothing needs to be installed beside vLLM: the packages of this
@@ -30,7 +31,8 @@ from bench.gpu.cpu import SETTINGS  # noqa: E402 - a script finds its packages f
 from bench.gpu.report import FAILED, MARK  # noqa: E402
 
 Tell = Callable[[str], None]
-STAGES = ("answers-bf16", "answers-float32", "ours", "upstream")
+MEASURED = ("answers-bf16", "answers-float32", "ours", "upstream")
+STAGES = (*MEASURED, "parity")
 WORK = Path(os.environ.get("DG_GPU_WORK", "/tmp/dg-gpu-engine"))
 LAST_LINES = 12
 """Of vLLM's own, shown when a stage ends without a word."""
@@ -97,11 +99,13 @@ def relay(said: Iterable[str], log: Path, tell: Tell) -> bool:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(MEASURED))
     parser.add_argument("--backend", help="vLLM's attention backend, its own choice if left out")
     parser.add_argument("--arguments", help="of vLLM's AsyncEngineArgs besides, as JSON")
     parser.add_argument("--top-k", type=int, help="of ours: see VllmOptions.conditioning_top_k")
     parser.add_argument("--fp8-head", action="store_true", help="of ours: see VllmOptions")
+    parser.add_argument("--parity", type=Path, help="see bench/gpu/parity.py")
+    parser.add_argument("--brief", action="store_true", help="of upstream: longest prompt alone")
     parser.add_argument("--name", help="of the stage in its log and profile")
     parser.add_argument("--layers", type=int, default=30, help="of the 26B configuration")
     parser.add_argument("--rehearse", action="store_true")
@@ -109,11 +113,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     further = ["--layers", str(options.layers)]
-    for name in ("backend", "arguments", "top_k", "name"):
+    for name in ("backend", "arguments", "top_k", "name", "parity"):
         value = getattr(options, name)
         further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []
     further += ["--fp8-head"] if options.fp8_head else []
+    further += ["--brief"] if options.brief else []
     if options.out is not None:
         options.out.write_text("")
 

@@ -40,6 +40,7 @@ KEY_SECONDS = 0.3
 """Mean pause between two keys of a simulated editor."""
 PROFILED = 24
 """Kernels that are listed; all are written."""
+Numbers = dict[str, Any]
 Build = Callable[[Scale, str, list[int]], CanvasJob]
 Ask = Callable[[int, list[int]], Awaitable[float]]
 """Runs request n over a prompt; returns the milliseconds to its last wanted token."""
@@ -51,23 +52,34 @@ def prompts(scale: Scale, length: int, count: int, seed: int) -> list[list[int]]
     return [[chance.randrange(100, scale.vocab_size) for _ in range(length)] for _ in range(count)]
 
 
-async def at_once(ask: Ask, tokens: int, length: int, scale: Scale) -> list[str]:
-    """By concurrency: time to the last wanted token and tokens/s, prompts cached."""
+async def at_once(ask: Ask, tokens: int, length: int, scale: Scale, kept: Numbers) -> list[str]:
+    """By concurrency: time to the last wanted token and tokens/s, prompts cached.
+
+    The numbers are kept by how many there were.
+    """
     lines: list[str] = []
     for count in scale.at_once:
         asked = prompts(scale, length, count, seed=count)
         await asyncio.gather(*(ask(n, prompt) for n, prompt in enumerate(asked)))
         times: list[float] = []
         rates: list[float] = []
-        for _ in range(scale.repeats):
+        for _ in range(scale.repeats * (4 if count == 1 else 1)):
             begun = time.perf_counter()
             times += await asyncio.gather(*(ask(n, prompt) for n, prompt in enumerate(asked)))
             rates.append(count * tokens / (time.perf_counter() - begun))
+        kept[str(count)] = {"tokens_s": statistics.median(rates)} | spread(times)
         lines.append(
-            f"    {count} at once: {statistics.median(times):7.1f} ms, "
-            f"{statistics.median(rates):7.0f} tokens/s"
+            f"    {count} at once: {statistics.median(times):7.1f} ms "
+            f"({min(times):.1f} to {max(times):.1f}), {statistics.median(rates):7.0f} tokens/s"
         )
     return lines
+
+
+def spread(times: list[float]) -> Numbers:
+    """Median, extremes and count, milliseconds."""
+    return {
+        "ms": statistics.median(times), "least": min(times), "most": max(times), "runs": len(times),
+    }  # fmt: skip
 
 
 def block_job(scale: Scale, name: str, prompt: list[int], steps: int | None = None) -> CanvasJob:
@@ -106,7 +118,7 @@ async def answered(engine: VllmEngine, job: CanvasJob) -> Frame:
     return last
 
 
-async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
+async def ours(engine: VllmEngine, scale: Scale, length: int, kept: Numbers) -> list[str]:
     """Blocks and lines by concurrency."""
 
     def ask_for(build: Build) -> Ask:
@@ -118,13 +130,69 @@ async def ours(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
         return ask
 
     lines = [f"  a block of {scale.canvas}, {scale.steps} steps, prompt of {length} cached"]
-    lines += await at_once(ask_for(block_job), scale.canvas, length, scale)
+    block: Numbers = kept.setdefault("block", {}).setdefault(str(length), {})
+    lines += await at_once(ask_for(block_job), scale.canvas, length, scale, block)
     lines.append(f"  a line of 24 in a canvas of {scale.line}, 4 steps, prompt of {length} cached")
-    lines += await at_once(ask_for(line_job), 24, length, scale)
+    line: Numbers = kept.setdefault("line", {}).setdefault(str(length), {})
+    lines += await at_once(ask_for(line_job), 24, length, scale, line)
     return lines
 
 
-async def upstream(llm: Any, scale: Scale, length: int) -> list[str]:
+async def step_of_ours(
+    engine: VllmEngine, scale: Scale, length: int, kept: Numbers
+) -> list[str]:  # fmt: skip
+    """A denoise step: what a block of all steps takes longer than one of a quarter of them."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    few = max(1, scale.steps // 4)
+    times: dict[int, list[float]] = {few: [], scale.steps: []}
+    for number in range(3 * scale.repeats):
+        for steps, found in times.items():
+            begun = time.perf_counter()
+            job = block_job(scale, f"{steps} steps of {length}, {number}", prompt, steps)
+            await answered(engine, job)
+            found.append(1000 * (time.perf_counter() - begun))
+    return _step(times, scale.steps - few, length, kept)
+
+
+async def step_of_upstream(llm: Any, scale: Scale, length: int, kept: Numbers) -> list[str]:
+    """A forward: what two canvases take longer than one, the commit counted as a step."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    times: dict[int, list[float]] = {1: [], 2: []}
+    for number in range(3 * scale.repeats):
+        for canvases, found in times.items():
+            begun = time.perf_counter()
+            name = f"{canvases} canvases behind {length}, {number}"
+            await upstream_block(llm, scale, prompt, name, canvases)
+            found.append(1000 * (time.perf_counter() - begun))
+    return _step(times, scale.steps + 1, length, kept)
+
+
+def _step(
+    times: dict[int, list[float]], between: int, length: int, kept: Numbers
+) -> list[str]:  # fmt: skip
+    short, long = (statistics.median(found) for found in times.values())
+    kept.setdefault("step", {})[str(length)] = {"ms": (long - short) / between}
+    return [f"    a step behind {length}: {(long - short) / between:.2f} ms"]
+
+
+async def parts_of_line(
+    engine: VllmEngine, scale: Scale, length: int, kept: Numbers
+) -> list[str]:  # fmt: skip
+    """Where a line's time goes, by the engine's own stages, milliseconds."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    found: dict[str, list[float]] = {}
+    for number in range(4 * scale.repeats):
+        begun = time.perf_counter()
+        last = await answered(engine, line_job(scale, f"parts {length}, {number}", prompt))
+        for name, ms in [*last.ms.items(), ("all", 1000 * (time.perf_counter() - begun))]:
+            found.setdefault(name, []).append(ms)
+    medians = {name: statistics.median(values) for name, values in found.items()}
+    kept.setdefault("line_parts", {})[str(length)] = medians
+    shown = ", ".join(f"{name} {ms:.1f}" for name, ms in medians.items())
+    return [f"    a line behind {length} by stages, ms: {shown}"]
+
+
+async def upstream(llm: Any, scale: Scale, length: int, kept: Numbers) -> list[str]:
     """The same blocks by vLLM itself, which commits each canvas."""
     names = iter(range(10**9))
 
@@ -136,20 +204,24 @@ async def upstream(llm: Any, scale: Scale, length: int) -> list[str]:
     lines = [
         f"  a block of {scale.canvas}, {scale.steps} steps and a commit, prompt of {length} cached"
     ]
-    return lines + await at_once(ask, scale.canvas, length, scale)
+    block: Numbers = kept.setdefault("block", {}).setdefault(str(length), {})
+    return lines + await at_once(ask, scale.canvas, length, scale, block)
 
 
-async def upstream_block(llm: Any, scale: Scale, prompt: list[int], name: str) -> None:
-    """One canvas by vLLM itself."""
+async def upstream_block(
+    llm: Any, scale: Scale, prompt: list[int], name: str, canvases: int = 1
+) -> None:
+    """Whole canvases by vLLM itself."""
     from vllm import SamplingParams
     from vllm.inputs import TokensPrompt
 
-    params = SamplingParams(max_tokens=scale.canvas, ignore_eos=True, detokenize=False)
+    wanted = canvases * scale.canvas
+    params = SamplingParams(max_tokens=wanted, ignore_eos=True, detokenize=False)
     tokens = 0
     async for output in llm.generate(TokensPrompt(prompt_token_ids=prompt), params, name):
         tokens = len(output.outputs[0].token_ids)
-    if tokens != scale.canvas:
-        raise RuntimeError(f"vLLM gave {tokens} tokens, not {scale.canvas}.")
+    if tokens != wanted:
+        raise RuntimeError(f"vLLM gave {tokens} tokens, not {wanted}.")
 
 
 async def profiled_ours(engine: VllmEngine, scale: Scale, length: int, profile: Path) -> list[str]:
@@ -224,7 +296,7 @@ async def forwards(engine: VllmEngine, scale: Scale) -> list[str]:
     return [f"  one block: 1 prefill, {last.step} steps and {extra} commit forwards"]
 
 
-async def editors(engine: VllmEngine, scale: Scale) -> list[str]:
+async def editors(engine: VllmEngine, scale: Scale, kept: Numbers) -> list[str]:
     """Editors that ask for a line at every key and cancel the one before, by how many there are.
 
     Each has a prompt of its own, which grows by a token a key, and pauses by an exponential law.
@@ -240,6 +312,10 @@ async def editors(engine: VllmEngine, scale: Scale) -> list[str]:
         times = sorted(ms for one in found for ms in one)
         keys = sum(len(one) for one in found)
         answered_ms = [ms for ms in times if ms > 0]
+        kept.setdefault("editors", {})[str(count)] = {
+            "p50": _quantile(answered_ms, 0.5), "p90": _quantile(answered_ms, 0.9),
+            "keys": keys, "overtaken": keys - len(answered_ms),
+        }  # fmt: skip
         lines.append(
             f"    {count:2} editors: p50 {_quantile(answered_ms, 0.5):6.1f} ms, p90 "
             f"{_quantile(answered_ms, 0.9):6.1f} ms from key to last wanted token; {keys} keys, "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dg_engine.vllm_engine import VllmEngine, VllmOptions
 
-from bench.gpu import random_model, speed
+from bench.gpu import parity, random_model, speed
 from bench.gpu.answers import MODEL, compare
 from bench.gpu.report import Report
 from bench.gpu.solved import read
@@ -23,7 +23,7 @@ MAX_TOKENS = 8192
 """Of one request, and of one forward."""
 MEMORY = 0.3
 """Share of the GPU's memory that must be free at the start, so that stages can start together."""
-CACHE_BYTES = 16 << 30
+CACHE_BYTES = 12 << 30
 """Of keys and values; vLLM need not measure then what is left."""
 REHEARSED = 6
 """Jobs that a rehearsal compares, two of each kind."""
@@ -52,8 +52,12 @@ class Subject(NamedTuple):
     """See VllmOptions.conditioning_top_k."""
     fp8_head: bool
     """See VllmOptions.fp8_head."""
+    brief: bool
+    """Whether upstream is measured at the longest prompt alone."""
     profile: Path
     """Where the kernels of a step are written."""
+    kept: speed.Numbers
+    """What was measured, for a file."""
 
 
 def subject(options: argparse.Namespace) -> Subject:
@@ -78,7 +82,8 @@ def subject(options: argparse.Namespace) -> Subject:
     further: dict[str, Any] = json.loads(options.arguments)
     profile = options.work / f"{options.name or options.stage}-kernels"
     return Subject(
-        scale, str(model), arguments | further, options.top_k, options.fp8_head, profile
+        scale, str(model), arguments | further, options.top_k, options.fp8_head, options.brief,
+        profile, {},
     )  # fmt: skip
 
 
@@ -100,19 +105,22 @@ async def ours(chosen: Subject, report: Report) -> None:
 
 
 async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> None:
-    """All there is to measure of our engine."""
-    scale = chosen.scale
-    alone = scale._replace(at_once=(1,))
+    """All there is to measure of our engine; the profiler last, since it slows what follows it."""
+    scale, kept = chosen.scale, chosen.kept
+    alone, last = scale._replace(at_once=(1,)), scale.lengths[-1]
     await report.take("the first jobs", speed.first_jobs(engine, scale))
-    await report.take("dummy weights", speed.ours(engine, alone, scale.lengths[-1]))
+    dummy: speed.Numbers = kept.setdefault("dummy_weights", {})
+    await report.take("dummy weights", speed.ours(engine, alone, last, dummy))
     await report.take("the weights", realistic_weights(engine.llm))
     await report.take("the forwards of a block", speed.forwards(engine, scale))
     for length in scale.lengths:
-        await report.take(f"prompts of {length}", speed.ours(engine, scale, length))
-        await report.take("the profile", speed.profiled_ours(engine, scale, length, chosen.profile))
-    await report.take("editors", speed.editors(engine, scale))
+        await report.take(f"prompts of {length}", speed.ours(engine, scale, length, kept))
+        await report.take("a step", speed.step_of_ours(engine, scale, length, kept))
+        await report.take("a line's parts", speed.parts_of_line(engine, scale, length, kept))
+    await report.take("editors", speed.editors(engine, scale, kept))
     await report.take("cancelling", speed.cancelling(engine, scale))
     await report.take("prefix caching", speed.prefix_caching(engine, scale))
+    await report.take("the profile", speed.profiled_ours(engine, scale, last, chosen.profile))
 
 
 async def upstream(chosen: Subject, report: Report) -> None:
@@ -135,15 +143,27 @@ async def upstream(chosen: Subject, report: Report) -> None:
     report.tell(f"  started after {time.perf_counter() - begun:.0f} s")
     try:
         async with turn():
-            alone = scale._replace(at_once=(1,))
-            await report.take("dummy weights", speed.upstream(llm, alone, scale.lengths[-1]))
-            await report.take("the weights", realistic_weights(llm))
-            for length in scale.lengths:
-                await report.take(f"prompts of {length}", speed.upstream(llm, scale, length))
-                profile = speed.profiled_upstream(llm, scale, length, chosen.profile)
-                await report.take("the profile", profile)
+            await measure_upstream(llm, chosen, report)
     finally:
         llm.shutdown()
+
+
+async def measure_upstream(llm: Any, chosen: Subject, report: Report) -> None:
+    """What vLLM does too; the profiler last here as well."""
+    scale, kept = chosen.scale, chosen.kept
+    alone, last = scale._replace(at_once=(1,)), scale.lengths[-1]
+    if chosen.brief:
+        scale = alone._replace(lengths=(last,))
+    else:
+        dummy: speed.Numbers = kept.setdefault("dummy_weights", {})
+        await report.take("dummy weights", speed.upstream(llm, alone, last, dummy))
+    await report.take("the weights", realistic_weights(llm))
+    for length in scale.lengths:
+        await report.take(f"prompts of {length}", speed.upstream(llm, scale, length, kept))
+        await report.take("a step", speed.step_of_upstream(llm, scale, length, kept))
+    if not chosen.brief:
+        profile = speed.profiled_upstream(llm, scale, last, chosen.profile)
+        await report.take("the profile", profile)
 
 
 async def realistic_weights(llm: Any) -> list[str]:
@@ -163,6 +183,8 @@ def main() -> None:
     parser.add_argument("--arguments", default="{}")
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--fp8-head", action="store_true")
+    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--parity", type=Path)
     parser.add_argument("--name")
     options = parser.parse_args()
     report = Report()
@@ -172,8 +194,16 @@ def main() -> None:
             dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
             await answers(dtype, options.backend, options.rehearse, report)
             return
+        if options.stage == "parity":
+            await parity.compare(options.parity, options.rehearse, report)
+            return
         chosen = subject(options)
-        await (ours if options.stage == "ours" else upstream)(chosen, report)
+        try:
+            await (ours if options.stage == "ours" else upstream)(chosen, report)
+        finally:
+            name = f"{options.name or options.stage}.json"
+            text = json.dumps(chosen.kept, indent=1)
+            await asyncio.to_thread((options.work / name).write_text, text)
 
     asyncio.run(report.whole(run()))
     sys.exit(report.failed)

@@ -216,6 +216,8 @@ class CanvasSampler:
 
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
         """Advance every request of the batch by its rows of logits [rows, vocab]."""
+        if len(logits) == 0:
+            return self._begin(batch)
         parts = self._compiled if self._compiled and len(logits) > 1 else self._eager
         asked = parts.before(batch)
         stats = self._row_stats(
@@ -257,6 +259,23 @@ class CanvasSampler:
                     self.step(full, batch)
         for slot in range(slots):
             states.remove(slot)
+
+    def _begin(self, batch: Batch) -> Outcome:
+        """A step without rows: a request whose prompt ends here goes over to its first phase.
+
+        What `add` has cleared needs no clearing, so this is a part of what `_after` does.
+        """
+        states, slots = self._states, batch.slots
+        whole, given = states.whole[slots], states.given[slots]
+        first = whole[:, Whole.FIRST_PHASE]
+        holes = (states.roles[slots] == int(Role.HOLE)) & (first == int(Phase.DENOISE))[:, None]
+        start = torch.where(holes, self._noise(whole, torch.zeros_like(first)), given)
+        ids = _where(batch.prefilled, start, states.ids[slots])
+        whole[:, Whole.PHASE] = torch.where(batch.prefilled, first, whole[:, Whole.PHASE])
+        whole[:, Whole.STEP] = whole[:, Whole.STEP].masked_fill(batch.prefilled, 0)
+        states.whole[slots], states.ids[slots] = whole, ids
+        none = first[:0]
+        return Outcome(ids, torch.zeros_like(first), ids, none, none, none, none, none, none)
 
     def _before(self, batch: Batch) -> _Asked:
         """What the batch's rows of logits are read with."""

@@ -164,16 +164,18 @@ class _Sampler:
             ),
         )
         self._req_states.draft_tokens[slots, : states.canvas_length] = outcome.next_ids
-        whole = (outcome.row_ids, outcome.row_steps, outcome.row_codes, outcome.row_settled)
-        found = LogprobsTensors(
-            torch.stack(whole, 1).int(),
-            torch.stack((outcome.row_entropy, outcome.row_scores), 1),
-            outcome.row_codes.int(),
-            offsets,
-        )
+        found = None
+        if rows:
+            whole = (outcome.row_ids, outcome.row_steps, outcome.row_codes, outcome.row_settled)
+            found = LogprobsTensors(
+                torch.stack(whole, 1).int(),
+                torch.stack((outcome.row_entropy, outcome.row_scores), 1),
+                outcome.row_codes.int(),
+                offsets,
+            )
         return SamplerOutput(
             sampled_token_ids=outcome.emitted.int(),
-            logprobs_tensors=found if rows else None,
+            logprobs_tensors=found,
             num_nans=None,
             num_sampled=outcome.emitted_counts.int(),
             num_rejected=(scheduled - outcome.emitted_counts).int(),
