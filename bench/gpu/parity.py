@@ -28,7 +28,8 @@ from bench.gpu.report import Report
 
 CPU = torch.device("cpu")
 SOLVED = "solved.json"
-MEMORY = 0.05
+MEMORY, CACHE_BYTES = 0.05, 1 << 28
+"""Share of the GPU's memory that must be free, and what is taken for keys and values."""
 HOLES = bytes([Role.HOLE] * 8 + [Role.PIN] * 8)
 OPEN: dict[str, Any] = {"canvas": [0] * 16, "roles": bytes(16)}
 JOBS: dict[str, dict[str, Any]] = {
@@ -118,6 +119,7 @@ async def compare(folder: Path, rehearse: bool, report: Report) -> None:
     options = VllmOptions(
         dtype="float32", max_model_len=256, max_num_seqs=8, enforce_eager=True, mask_rule=rule,
         attention_backend=None if rehearse else "CUSTOM", gpu_memory_utilization=MEMORY,
+        extra={} if rehearse else {"kv_cache_memory_bytes": CACHE_BYTES},
     )  # fmt: skip
     engine = await VllmEngine.start(folder, options)
     try:
