@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--arguments", help="of vLLM's AsyncEngineArgs besides, as JSON")
     parser.add_argument("--top-k", type=int, help="of ours: see VllmOptions.conditioning_top_k")
     parser.add_argument("--fp8-head", action="store_true", help="of ours: see VllmOptions")
+    parser.add_argument("--scale", help="changes of bench.gpu.speed.Scale, as JSON")
     parser.add_argument("--parity", type=Path, help="see bench/gpu/parity.py")
     parser.add_argument("--brief", action="store_true", help="of upstream: longest prompt alone")
     parser.add_argument("--name", help="of the stage in its log and profile")
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     further = ["--layers", str(options.layers)]
-    for name in ("backend", "arguments", "top_k", "name", "parity"):
+    for name in ("backend", "arguments", "top_k", "name", "parity", "scale"):
         value = getattr(options, name)
         further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []

@@ -30,6 +30,8 @@ class Scale(NamedTuple):
     repeats: int = 5
     editors: tuple[int, ...] = (1, 2, 4, 8, 16)
     typing_s: float = 6.0
+    profile: bool = True
+    """Whether the kernels of a block and a line are listed."""
 
 
 REHEARSAL = Scale(8192, (40, 150), 32, 28, 2, (1, 2), 1, (1, 2), 2.0)

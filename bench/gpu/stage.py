@@ -67,6 +67,7 @@ def subject(options: argparse.Namespace) -> Subject:
     """The 26B-A4B configuration; for a rehearsal a small one of the same shape."""
     rehearse: bool = options.rehearse
     scale = speed.REHEARSAL if rehearse else speed.Scale()
+    scale = scale._replace(**json.loads(options.scale))
     folder = options.work / f"random-{options.layers}"
     model = random_model.write(folder, layers=options.layers, small=rehearse)
     most = scale.at_once if options.stage == "upstream" else scale.editors
@@ -123,7 +124,8 @@ async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> N
     await report.take("editors", speed.editors(engine, scale, kept))
     await report.take("cancelling", speed.cancelling(engine, scale))
     await report.take("prefix caching", speed.prefix_caching(engine, scale))
-    await report.take("the profile", speed.profiled_ours(engine, scale, last, chosen.profile))
+    if scale.profile:
+        await report.take("the profile", speed.profiled_ours(engine, scale, last, chosen.profile))
 
 
 async def upstream(chosen: Subject, report: Report) -> None:
@@ -164,7 +166,7 @@ async def measure_upstream(llm: Any, chosen: Subject, report: Report) -> None:
     for length in scale.lengths:
         await report.take(f"prompts of {length}", speed.upstream(llm, scale, length, kept))
         await report.take("a step", speed.step_of_upstream(llm, scale, length, kept))
-    if not chosen.brief:
+    if scale.profile and not chosen.brief:
         profile = speed.profiled_upstream(llm, scale, last, chosen.profile)
         await report.take("the profile", profile)
 
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--fp8-head", action="store_true")
     parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--scale", default="{}")
     parser.add_argument("--parity", type=Path)
     parser.add_argument("--name")
     options = parser.parse_args()
