@@ -48,13 +48,11 @@ class Section(NamedTuple):
 
 def page(sections: Sequence[Section], *, model: str, threads: int) -> str:
     """The whole page."""
-    first = sections[0].parts
-    count = len(next(iter(next(iter(first.values())).values())))
     parts = [
         "# What single parts of a denoise step are worth",
-        f"`python -m bench.ablations`: {model} on {count} held-out holes, half whole lines and "
-        f"half rests of lines, unless a table says otherwise; the same holes and seeds in every "
-        f"row, one engine of {threads} thread{'s' * (threads > 1)} at a time; {machine()}.",
+        f"`python -m bench.ablations`: {model} on held-out holes, half whole lines and half rests "
+        "of lines unless a section says otherwise; the same holes and seeds in every row, one "
+        f"engine of {threads} thread{'s' * (threads > 1)} at a time; {machine()}.",
         "Each row stands beside the first of its table: the difference in points with its 95 % "
         "interval (exact: Agresti and Min for matched pairs; similarity: normal, of the hole-wise "
         "differences), the holes that only this row (+) or only the first (-) fills exactly, and "

@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import enum
 import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +25,14 @@ import torch
 from dg_engine.job import MaskRule
 from dg_engine.lists import floats
 from dg_engine.loader import CACHE_BYTES, SPARE_TOKENS, Loaded, load
+from dg_engine.model import DenoiserModel
 from dg_engine.models import find_model
 from dg_engine.prefix_cache import PrefixCache
 from dg_engine.solver import Conditioning, PinConditioning
 from dg_engine.tokenizer import Tokenizer
 from dg_engine.torch_engine import TorchEngine
-from dg_kernels.reference import truncation
-from dg_lsp.bench.cases import Subject, case_of
+from dg_kernels.reference import full_soft_embedding, truncation
+from dg_lsp.bench.cases import Subject, ask, case_of
 from dg_lsp.bench.drive import fingerprint
 from dg_lsp.bench.holes import Hole, holes_of
 from dg_lsp.bench.methods import known_length, raced, solved
@@ -55,6 +58,17 @@ METHODS = {
 }
 
 
+class Signal(enum.StrEnum):
+    """How the soft embeddings are made."""
+
+    PLAIN = "plain"
+    """By the model, in its own precision."""
+    WIDE = "float32"
+    """The same sum in float32: nothing but rounding differs."""
+    NONE = "none"
+    """Not at all."""
+
+
 class Variant(NamedTuple):
     """An engine that differs from the default in what is named."""
 
@@ -62,8 +76,7 @@ class Variant(NamedTuple):
     mask_rule: MaskRule = MaskRule.ANCHORED
     window: int | None = None
     """Sliding window in place of the model's own."""
-    deaf: bool = False
-    """Whether no position is conditioned on anything."""
+    signal: Signal = Signal.PLAIN
 
 
 class Run(NamedTuple):
@@ -81,6 +94,8 @@ class Question(NamedTuple):
     parts: dict[str, dict[str, Run]]
     losses: bool = False
     """Whether it is told what the likeliest tokens leave out."""
+    holes: int = 100
+    """Of each kind."""
     only: str | None = None
     """The one kind of hole that counts; all where None."""
 
@@ -90,7 +105,8 @@ class Question(NamedTuple):
 
 
 EVERY = Variant()
-NOTHING = Variant(Conditioning(pins=PinConditioning.ZERO), deaf=True)
+WIDE = Variant(signal=Signal.WIDE)
+NOTHING = Variant(Conditioning(pins=PinConditioning.ZERO), signal=Signal.NONE)
 PINS = Variant(Conditioning(pins=PinConditioning.ZERO))
 NARROWED = Variant(window=NARROW)
 SYMMETRIC = Variant(mask_rule=MaskRule.SYMMETRIC, window=NARROW)
@@ -99,11 +115,13 @@ QUESTIONS = {
     "top-k": Question(
         "Self-conditioning on the k likeliest tokens",
         "The next step sees the mean embedding of the k likeliest tokens of each free position, "
-        "their probabilities renormalised, instead of the sum over all 8,192. `nothing`: no "
-        "self-conditioning at all, neither at pins; what there is to lose.",
+        "their probabilities renormalised, instead of the sum over all 8,192. To judge by: "
+        "`full sum in float32` differs by rounding alone, `nothing` has no self-conditioning at "
+        "all, neither at pins.",
         {
             method: {
                 "full sum": Run(EVERY, method),
+                "full sum in float32": Run(WIDE, method),
                 **{f"k = {k}": Run(Variant(Conditioning(top_k=k)), method) for k in TOP_K},
                 "nothing": Run(NOTHING, method),
             }
@@ -123,7 +141,7 @@ QUESTIONS = {
         "Sliding layers: the mask anchored to the canvas, or symmetric around each position",
         f"Both engines with a window of {NARROW} instead of the model's 1,024. With its own window "
         "the two rules are the same mask wherever prompt and canvas together fit 1,024 positions, "
-        "which all the server's lines do.",
+        "which all lines and blocks of the server do.",
         {
             method: {"anchored": Run(NARROWED, method), "symmetric": Run(SYMMETRIC, method)}
             for method in ("known length, 8 steps", "default")
@@ -142,11 +160,33 @@ QUESTIONS = {
                 "4 steps": Run(EVERY, "4 widths, 4 steps"),
             },
         },
+        holes=250,
         only="line",
     ),
 }
 MEASURED = Run(EVERY, "known length, 8 steps")
 """Where the loss by truncation is measured: every position between its pins is free."""
+
+
+def table_of(model: DenoiserModel) -> Tensor:
+    """The embedding of every token, [vocab, hidden]."""
+    with torch.inference_mode():
+        return model.embed(torch.arange(model.config.vocab_size, device=model.device))
+
+
+def signal_of(model: DenoiserModel, signal: Signal) -> Callable[[Tensor], Tensor]:
+    """Another way to make a model's soft embeddings from tempered logits."""
+    table = table_of(model).float()
+
+    def wide(processed: Tensor) -> Tensor:
+        rows = full_soft_embedding(processed.flatten(0, -2), table, scale=1.0)
+        return rows.view(*processed.shape[:-1], -1).to(model.dtype)
+
+    def none(processed: Tensor) -> Tensor:
+        shape = (*processed.shape[:-1], table.shape[1])
+        return torch.zeros(shape, dtype=model.dtype, device=model.device)
+
+    return {Signal.PLAIN: model.soft_embedding, Signal.WIDE: wide, Signal.NONE: none}[signal]
 
 
 class Watch:
@@ -156,8 +196,7 @@ class Watch:
         self.losses: list[dict[int, Loss]] = []
         """By step, then by k."""
         model = loaded.solver.model
-        with torch.inference_mode():
-            table = model.embed(torch.arange(model.config.vocab_size, device=model.device))
+        table = table_of(model)
         plain = model.soft_embedding
 
         def watched(processed: Tensor) -> Tensor:
@@ -184,6 +223,7 @@ class Ablations:
         self.prompt_caches: dict[int | None, PrefixCache] = {}
         self.subjects: dict[tuple[Variant, bool], Subject] = {}
         self.watch: Watch | None = None
+        self.warmed: set[tuple[int | None, str]] = set()
         self.known: dict[str, Record] = {}
         if cache is not None and cache.exists():
             for line in cache.read_bytes().splitlines():
@@ -206,10 +246,8 @@ class Ablations:
                     cache=shared,
                 )
             model = loaded.solver.model
-            if variant.deaf:
-                model.soft_embedding = lambda processed: processed.new_zeros(
-                    *processed.shape[:-1], model.config.hidden_size, dtype=model.dtype
-                )
+            if variant.signal is not Signal.PLAIN:
+                model.soft_embedding = signal_of(model, variant.signal)
             if watched:
                 self.watch = Watch(loaded)
             length = loaded.info.canvas_length
@@ -228,6 +266,7 @@ class Ablations:
         if key not in self.known:
             watched = run == MEASURED
             subject = self.subject(run.variant, watched=watched)
+            await self._warm(run.variant.window, hole, subject)
             if self.watch is not None:
                 self.watch.losses.clear()
             filled = await METHODS[run.method](subject, hole)
@@ -239,6 +278,13 @@ class Ablations:
                 self.out.write(msgspec.json.encode(record) + b"\n")
                 self.out.flush()
         return self.known[key]
+
+    async def _warm(self, window: int | None, hole: Hole, subject: Subject) -> None:
+        """Read the prompt first: its last token rounds otherwise alone than among the others."""
+        if (window, hole.id) not in self.warmed:
+            self.warmed.add((window, hole.id))
+            case = case_of(hole, subject)
+            await ask(subject, case, known_length(1)(case))
 
     async def close(self) -> None:
         """End every engine."""
@@ -271,10 +317,12 @@ async def measure(
         name: {part: {row: [] for row in rows} for part, rows in QUESTIONS[name].parts.items()}
         for name in asked
     }
+    met: Counter[str] = Counter()
     for number, hole in enumerate(holes, 1):
+        met[hole.kind] += 1
         for name in asked:
             question = QUESTIONS[name]
-            if question.only not in (None, hole.kind):
+            if question.only not in (None, hole.kind) or met[hole.kind] > question.holes:
                 continue
             for part, rows in question.parts.items():
                 for row, run in rows.items():
@@ -290,7 +338,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=None)
     parser.add_argument("--questions", default=",".join(QUESTIONS), help="separated by commas")
-    parser.add_argument("--limit", type=int, default=100, help="holes of each kind")
+    parser.add_argument("--limit", type=int, default=250, help="holes of each kind at most")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=RESULT)

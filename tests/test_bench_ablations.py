@@ -16,11 +16,28 @@ from dg_lsp.bench.outcome import Filled, outcome_of
 from dg_lsp.bench.paired import flips, mean_difference, share_difference
 
 from bench.ablation_tables import Loss, Record, Section, page
-from bench.ablations import MEASURED, QUESTIONS, TOP_K, Ablations, Variant, measure, with_window
+from bench.ablations import (
+    MEASURED,
+    QUESTIONS,
+    TOP_K,
+    Ablations,
+    Signal,
+    Variant,
+    measure,
+    signal_of,
+    with_window,
+)
 from tests.checkpoints import write_checkpoint
 
 HOLES = [
-    Hole("a", "def f(x):\n    ", "return x", "\n\ny = f(1)\n", "a.py", "line"),
+    Hole(
+        "a",
+        "# read in pieces\n" * 30 + "def f(x):\n    ",
+        "return x",
+        "\n\ny = f(1)\n",
+        "a.py",
+        "line",
+    ),
     Hole("b", "a = 1\n", "b = a", "\n\nprint(b)\n", "a.py", "line"),
     Hole("c", "total = a ", "+ b", "\n\nprint(total)\n", "a.py", "rest"),
 ]
@@ -88,6 +105,19 @@ def test_the_mask_rules_part_in_the_narrow_window_only(model: Path) -> None:
         assert torch.allclose(anchored, symmetric) == same
 
 
+def test_a_signal_is_the_models_own_or_nothing(model: Path) -> None:
+    loaded = load(model, device=torch.device("cpu"), dtype=torch.float32).solver.model
+    processed = 5 * torch.randn(2, 3, 300)
+    with torch.inference_mode():
+        plain = loaded.soft_embedding(processed)
+        wide = signal_of(loaded, Signal.WIDE)(processed)
+        none = signal_of(loaded, Signal.NONE)(processed)
+    torch.testing.assert_close(wide, plain, atol=1e-4, rtol=1e-4)
+    assert none.shape == plain.shape
+    assert none.dtype == plain.dtype
+    assert not none.any()
+
+
 def test_every_question_is_measured_and_the_cache_spares_the_engines(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,11 +140,24 @@ def test_every_question_is_measured_and_the_cache_spares_the_engines(
     full = found["top-k"]["known length, 8 steps"]["full sum"]
     assert QUESTIONS["top-k"].parts["known length, 8 steps"]["full sum"] == MEASURED
     for record in full:
+        # The prompt was read before, for this row as for all others.
+        assert record.outcome.forwards == record.outcome.steps + 1
         assert len(record.losses) == record.outcome.steps - 1
         for by_k in record.losses:
             dropped = [sum(by_k[k].dropped) for k in TOP_K]
             assert dropped == sorted(dropped, reverse=True)
-            assert all(0 <= x <= 1 for k in TOP_K for x in by_k[k].dropped)
+            assert all(-1e-5 <= x <= 1 for k in TOP_K for x in by_k[k].dropped)
+
+
+def test_a_question_takes_as_many_holes_of_each_kind_as_it_says(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = QUESTIONS["pins"]._replace(holes=1)
+    monkeypatch.setitem(QUESTIONS, "pins", few)
+    with contextlib.ExitStack() as stack:
+        found = asyncio.run(measure(Ablations(model, None, stack), HOLES, ["pins"]))
+    ids = [r.outcome.id for r in found["pins"]["default"]["zero"]]
+    assert ids == ["a", "c"]
 
 
 def test_one_run_is_one_row_wherever_it_stands(model: Path) -> None:
