@@ -8,9 +8,10 @@ import pytest
 import torch
 from dg_engine.job import JobError, Role, Rule, Stop, StopKind
 from dg_engine.sampler import Rules, Step, Vocabulary, denoise_step, start
-from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding, Outcome
+from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.drafts import Code, Draft, pack_draft, unpack_drafts
 from dg_engine.vllm_plugin.draws import HashedDraws, candidate_seeds, noise_ids
+from dg_engine.vllm_plugin.progress import Batch, Outcome
 from dg_engine.vllm_plugin.request import CanvasRequest, Kind, score_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_kernels.reference import draw, soft_embedding

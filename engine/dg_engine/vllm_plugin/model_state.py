@@ -24,8 +24,9 @@ from vllm.v1.outputs import LogprobsTensors
 from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
 from dg_engine.sampler import Vocabulary
-from dg_engine.vllm_plugin.canvas_sampler import Batch, CanvasSampler, Embedding
+from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
+from dg_engine.vllm_plugin.progress import Batch
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
