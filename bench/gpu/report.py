@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 MARK = "| "
 """In front of a stage's own lines; vLLM prints others."""
@@ -17,6 +17,8 @@ class Report:
     """Prints, and remembers whether anything failed."""
 
     failed = False
+    taken: Callable[[], None] = staticmethod(lambda: None)
+    """Called behind every measurement, so that what is known lies in a file."""
 
     def tell(self, line: str) -> None:
         """One line, at once."""
@@ -36,6 +38,7 @@ class Report:
         else:
             for line in lines:
                 self.tell(line)
+        self.taken()
 
     async def whole(self, stage: Awaitable[None]) -> None:
         """A whole stage, which may end before anything was measured."""

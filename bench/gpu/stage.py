@@ -204,12 +204,13 @@ def main() -> None:
             await parity.compare(options.parity, options.rehearse, report)
             return
         chosen = subject(options)
-        try:
-            await (ours if options.stage == "ours" else upstream)(chosen, report)
-        finally:
-            name = f"{options.name or options.stage}.json"
-            text = json.dumps(chosen.kept, indent=1)
-            await asyncio.to_thread((options.work / name).write_text, text)
+        file = options.work / f"{options.name or options.stage}.json"
+
+        def save() -> None:
+            file.write_text(json.dumps(chosen.kept, indent=1))
+
+        report.taken = save
+        await (ours if options.stage == "ours" else upstream)(chosen, report)
 
     asyncio.run(report.whole(run()))
     sys.exit(report.failed)
