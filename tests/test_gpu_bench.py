@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import pytest
+from dg_engine.job import MaskRule
 
+from bench.gpu import parity, results
 from bench.gpu.report import Report
+from bench.gpu.turn import TURN, held
 
 SCRIPT = Path(__file__).resolve().parents[1] / "bench" / "gpu_engine.py"
 
@@ -88,3 +94,38 @@ def test_a_stage_that_takes_too_long_is_stopped(tmp_path: Path):
     told = run(tmp_path, "--stages", "upstream", "--limit", "0.01")
     assert told[:2] == ["upstream", "  stopped at its limit of 0.01 s"]
     assert "exit code -9" in told[-1]
+
+
+def test_the_page_is_what_its_numbers_make():
+    found = json.loads((results.RESULTS / "gpu.json").read_text())
+    assert "".join(results.page(found)) == (results.RESULTS / "gpu.md").read_text()
+
+
+def test_both_mask_rules_are_solved_for_a_gpu_and_they_differ(tmp_path: Path):
+    answers: dict[MaskRule, list[list[int]]] = {}
+    for rule in MaskRule:
+        folder = tmp_path / f"0-{rule}"
+        parity.write(folder, 0, rule)
+        solved = msgspec.json.decode(
+            (folder / parity.SOLVED).read_bytes(), type=list[parity.Case]
+        )  # fmt: skip
+        assert len(solved) == len(parity.jobs())
+        answers[rule] = [case.frames[-1].ids[0] for case in solved]
+    assert answers[MaskRule.ANCHORED] != answers[MaskRule.SYMMETRIC]
+
+
+def test_whoever_measures_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(TURN, str(tmp_path / "turn"))
+    order: list[str] = []
+
+    def later() -> None:
+        with held():
+            order.append("later")
+
+    with held():
+        thread = threading.Thread(target=later)
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "later"]

@@ -71,9 +71,10 @@ def gathered(folder: Path, date: str) -> Row:
         load(folder, name) for name in ("kernels.json", "ours.json", "upstream.json")
     )
     rate = kernels["ceilings"]["bytes_per_s"]
-    touched = {row["tokens"]: row["experts_touched"] for row in load(folder, "moe.json")["rows"]}
+    experts = load(folder, "moe.json")["rows"]
+    touched = {str(row["tokens"]): row["experts_touched"] for row in experts}
     step_floor = 1000 * WEIGHT_BYTES / rate
-    narrow = WEIGHT_BYTES - EXPERT_BYTES * (1 - touched[32] / 128)
+    narrow = WEIGHT_BYTES - EXPERT_BYTES * (1 - touched["32"] / 128)
     by_rows = {
         row["rows"]: row
         for row in kernels["row_stats"]
@@ -118,7 +119,7 @@ def gathered(folder: Path, date: str) -> Row:
         },
         "line_parts": ours["line_parts"],
         "editors": ours.get("editors", {}),
-        "moe": [without(row, "tilings") for row in load(folder, "moe.json")["rows"]],
+        "moe": [without(row, "tilings") for row in experts],
         "row_stats": [without(row, "tried") for row in kernels["row_stats"]],
         "soft_embedding": kernels["soft_embedding"],
     }
@@ -130,17 +131,17 @@ def spread(one: Row) -> str:
     return f"{one['ms']:.1f}{known}"
 
 
-def page(found: Row, note: str) -> Iterator[str]:
+def page(found: Row) -> Iterator[str]:
     """The page, part by part."""
     rate = found["ceilings"]
     yield (
         f"# One H200: the 26B-A4B sizes in FP8\n\n{found['gpu']}, vLLM {found['vllm']}, torch "
         f"{found['torch']}, triton {found['triton']}, {found['date']}. Random weights of a trained "
         "model's sizes (`realistic_weights`), so that every expert of a layer is touched by a "
-        f"canvas of 256 and {found['experts_touched'][32]} of 128 by one of 32. Measured in the "
+        f"canvas of 256 and {found['experts_touched']['32']} of 128 by one of 32. Measured in the "
         f"same runs: a copy at {rate['bytes_per_s'] / 1e12:.2f} TB/s, a bf16 product at "
         f"{rate['flops_per_s'] / 1e12:.0f} TFLOP/s; floors are bytes or operations over these. "
-        f"Made by `python -m bench.gpu.results`; numbers in `gpu.json`.\n\n{note}\n"
+        f"Made by `python -m bench.gpu.results`; numbers in `gpu.json`.\n\n{found['note']}\n"
     )
     yield "\n## A whole canvas of 256 in 16 steps, and a step\n\n"
     yield "| prompt, cached | at once | ours, ms | tokens/s | upstream, ms | tokens/s | ratio |\n"
@@ -266,9 +267,9 @@ def main() -> None:
     parser.add_argument("--date", required=True)
     parser.add_argument("--note", default="")
     options = parser.parse_args()
-    found = gathered(options.folder, options.date)
+    found = gathered(options.folder, options.date) | {"note": options.note}
     (RESULTS / "gpu.json").write_text(json.dumps(found, indent=1) + "\n")
-    (RESULTS / "gpu.md").write_text("".join(page(found, options.note)))
+    (RESULTS / "gpu.md").write_text("".join(page(found)))
     draw(options.folder, RESULTS / "gpu_roofline.svg")
 
 

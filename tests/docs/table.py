@@ -47,6 +47,19 @@ RUN: dict[str, Run] = {
 LISTED: dict[str, str] = {
     "make test": "it is what runs everything else; continuous integration runs it (.ci/run)",
     'pip install "dg-lsp[gpu]"': "fetches vLLM's CUDA build; make test-vllm tries the rest",
+    **dict.fromkeys(
+        (
+            "PYTHONPATH=kernels:. python -m bench.gpu.kernels --tune 60 --out RUN/kernels.json",
+            "PYTHONPATH=kernels:. python -m bench.gpu.peers --kernels RUN/kernels.json "
+            "--out RUN/peers.json",
+            "python -m bench.gpu.moe --out RUN",
+        ),
+        "measures on a GPU; tests/kernels run the kernels in the interpreter",
+    ),
+    "python -m bench.gpu.parity FOLDER": "writes what a GPU is held to; tests/test_gpu_bench.py",
+    "python -m bench.gpu.results RUN --date DATE": (
+        "joins what a GPU was measured to do; tests/test_gpu_bench.py joins made-up figures"
+    ),
     'vllm serve FOLDER --skip-tokenizer-init --scheduling-policy priority --api-key "$KEY"': (
         "needs a GPU; the same on vLLM for the CPU is run by make test-vllm"
     ),

@@ -161,12 +161,13 @@ class CanvasSampler:
         return parts.after(logits, batch, asked, found)
 
     def rehearse(self, logits: Tensor) -> None:
-        """Take as much memory as a full batch does, and compile what `step` may need.
+        """Take as much memory as a full batch does, compile what `step` may need, change nothing.
 
-        Only while there are no requests: their states are overwritten. logits [any, vocab].
+        logits [any, vocab].
         """
         states, device = self._states, self._states.device
         slots, width = states.ids.shape
+        before = states.copied()
         # Sizes that happen to be equal now need not be so later.
         sizes: Any = torch.fx.experimental._config
         with sizes.patch(use_duck_shape=False):
@@ -180,8 +181,7 @@ class CanvasSampler:
                         which, scheduled, which < 0, rows // width, rows % width, draws, conditions
                     )  # fmt: skip
                     self.step(full, batch)
-        for slot in range(slots):
-            states.remove(slot)
+        states.put_back(before)
 
     def _before(self, batch: Batch) -> _Asked:
         """What the batch's rows of logits are read with."""

@@ -160,6 +160,21 @@ class CanvasStates:
         self.candidate_slots.discard(slot)
         self.repeated_slots.discard(slot)
 
+    def copied(self) -> list[Tensor]:
+        """What every request has come to."""
+        return [tensor.clone() for tensor in self._tensors()]
+
+    def put_back(self, copies: list[Tensor]) -> None:
+        """Undo everything since `copied`."""
+        for tensor, copy in zip(self._tensors(), copies, strict=True):
+            tensor.copy_(copy)
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return (
+            self.whole, self.real, self.ids, self.given, self.roles, self.argmax, self.history,
+            self.conditioning,
+        )  # fmt: skip
+
     def _write(self, into: Tensor, slot: int, values: list[int] | list[float]) -> None:
         row = torch.tensor(values, dtype=into.dtype)
         if self.device.type == "cuda":
