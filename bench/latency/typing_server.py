@@ -69,7 +69,8 @@ def counting_server() -> Server:
             # Every keystroke at a place that was never seen.
             desk.forget()
             desk.habits.latencies.clear()
-            completer = await server.session.completer(60_000)
+            session = server.session
+            completer = await session.completer(session.settings.server, 60_000)
             completer.memory.clear()
         return dict(counters[0].forwards) if counters else {"asked": 0, "ahead": 0}
 
