@@ -215,7 +215,8 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
     if device.type == "cuda" and state.vllm_config.additional_config.get(FP8_HEAD):
         if get_tp_group().world_size > 1:
             raise ValueError(f"{FP8_HEAD} is for one GPU; leave it out with several.")
-        state.model.fp8_head = Fp8Head(state.model.lm_head.weight)
+        # The matrix may be padded behind the vocabulary.
+        state.model.fp8_head = Fp8Head(state.model.lm_head.weight[:vocab_size])
     if device.type == "cuda" and not state.model_config.enforce_eager:
         sampler.compile()
     return sampler

@@ -57,7 +57,9 @@ def register() -> None:
             super().verify_and_update_config(vllm_config)
             if vllm_config.scheduler_config.scheduler_cls is None:
                 vllm_config.scheduler_config.scheduler_cls = SCHEDULER
-            if vllm_config.device_config.device_type == "cuda":
+            from vllm.platforms import current_platform
+
+            if current_platform.is_cuda():
                 from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
                 fill_in(vllm_config, AttentionBackendEnum[OURS])
