@@ -266,3 +266,16 @@ def suffix_alignment(
                 banned = x == -math.inf
                 scores[which, offset] += x if banned else x - log_sum_exp[which, offset + j]
     return scores
+
+
+def scaled_product(
+    rows_of: Tensor,
+    weights: Tensor,
+    row_scales: Tensor,
+    column_scales: Tensor,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """See dg_kernels.scaled_product.scaled_product."""
+    product = rows_of.float() @ weights.float().T
+    return (product * row_scales.reshape(-1, 1) * column_scales.reshape(1, -1)).to(dtype)
