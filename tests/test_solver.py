@@ -17,6 +17,7 @@ from dg_engine.job import (
     Stop,
     StopKind,
 )
+from dg_engine.solver import ENCODE_CHUNK
 
 from tests.engine_fixtures import job, load_tiny, solve
 
@@ -60,6 +61,17 @@ def test_an_answer_does_not_depend_on_what_was_cached(loaded):
 def test_a_repeated_prompt_encodes_its_last_token_only(loaded):
     solve(loaded, job(prompt=[*range(7, 30)]))
     assert solve(loaded, job(prompt=[*range(7, 30)]))[-1].cached_tokens == 22
+
+
+def test_what_a_cancelled_job_read_of_its_prompt_is_not_read_again(loaded):
+    prompt = [40 + n % 50 for n in range(ENCODE_CHUNK + 30)]
+    with torch.inference_mode():
+        cancelled = loaded.solver.run(job(prompt=prompt), loaded.solver.clock())
+        next(cancelled)  # one forward
+        cancelled.close()
+    typed = solve(loaded, job(prompt=[*prompt, 30]))[-1]
+    assert typed.cached_tokens == ENCODE_CHUNK
+    assert typed.ids == solve(load_tiny(), job(prompt=[*prompt, 30]))[-1].ids
 
 
 def test_special_tokens_and_line_breaks_are_not_proposed(loaded):

@@ -145,19 +145,23 @@ class Solver:
         reuse = self._cache.longest(job.prompt)
         past, at, forwards = reuse.past, reuse.length, 0
         hidden: Tensor | None = None
-        while at < len(job.prompt):
-            with watch.stage("encode"):
-                piece = job.prompt[at : at + ENCODE_CHUNK]
-                ids = torch.tensor(piece, device=self._model.device)
-                hidden, past = self._model.encode(ids, past)
-            at += len(piece)
-            forwards += 1
-            if at < len(job.prompt):
-                yield None
+        try:
+            while at < len(job.prompt):
+                with watch.stage("encode"):
+                    piece = job.prompt[at : at + ENCODE_CHUNK]
+                    ids = torch.tensor(piece, device=self._model.device)
+                    hidden, past = self._model.encode(ids, past)
+                at += len(piece)
+                forwards += 1
+                if at < len(job.prompt):
+                    yield None
+        finally:
+            # A job that is cancelled here leaves what it read to the next: where reading takes
+            # longer than a key, typing would never get to the end of the prompt.
+            if past is not None and at > reuse.length and self._model.reuses_prefixes:
+                self._cache.put(job.prompt[:at], past)
         if hidden is None or past is None:
             raise AssertionError("a prompt has at least one token that is not cached")
-        if self._model.reuses_prefixes:
-            self._cache.put(job.prompt, past)
         return hidden[-1], past, reuse.length, forwards
 
     @property
