@@ -61,6 +61,8 @@ class VllmOptions(NamedTuple):
     """Likeliest tokens that self-conditioning reads, 1 to 64; 0 for all, as published."""
     fp8_head: bool = False
     """Whether logits come from a copy of the head in FP8, on one GPU: faster, and coarser."""
+    fused_layers: bool = True
+    """Whether FP8 layers run in fewer launches where this vLLM and one GPU allow it."""
     load_format: str = "auto"
     """`dummy` fills a checkpoint folder that has no weights."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -225,6 +227,7 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
         "additional_config": {
             "dg_conditioning_top_k": options.conditioning_top_k,
             "dg_fp8_head": options.fp8_head,
+            "dg_fused_layers": options.fused_layers,
         },
         "disable_log_stats": True,
         "enable_log_requests": False,

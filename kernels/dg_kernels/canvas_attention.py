@@ -4,8 +4,8 @@ One launch serves a mixed batch: each sequence is read causally or two-sidedly b
 heads that share a key head are rows of one tile (grouped-query packing), so each key is loaded
 once for all of them. What a row sees is one interval of keys; tiles outside a tile's interval are
 neither loaded nor computed, and what is left of them is dealt to `splits` programs (Flash-Decoding,
-Dao et al. 2023), whose results the last of them to arrive joins, or a second launch. Softmax is online (FlashAttention, Dao et
-al. 2022). Reference: dg_kernels.reference.canvas_attention.
+Dao et al. 2023), whose results the last of them to arrive joins, or a second launch. Softmax is
+online (FlashAttention, Dao et al. 2022). Reference: dg_kernels.reference.canvas_attention.
 """
 
 # Triton is not part of the environment that types are checked in.
@@ -424,8 +424,9 @@ def canvas_attention(
         splits, scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
         HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size, FAR=far,
         RULE="full" if window is None else rule, JOINED=splits > 1,
-        TICKETS=tickets is not None, SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
-        BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
+        TICKETS=tickets is not None, SEQUENCES_PADDED=triton.next_power_of_2(sequences),
+        BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n,
+        PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     if splits > 1 and tickets is None:

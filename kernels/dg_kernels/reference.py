@@ -17,6 +17,44 @@ TILE = 4096
 """Tokens drawn from together; a constant of the draw, so a seed gives one token on any launch."""
 
 
+FP8 = torch.float8_e4m3fn
+GREATEST = 448.0
+"""Of float8_e4m3fn."""
+LEAST_SCALE = 1 / (448.0 * 512.0)
+"""Of a row that is quantised, as in vLLM: a row of zeros stays one."""
+
+
+class Norms(NamedTuple):
+    """Weights of the norms of one feed-forward block, each [hidden]."""
+
+    attended: Tensor
+    """Of the attention's output, before its residual is added."""
+    dense_in: Tensor
+    routed_in: Tensor
+    router: Tensor
+    """Of the router, which has no norm's weight but a scale of its own."""
+    dense_out: Tensor
+    routed_out: Tensor
+    out: Tensor
+    """Of the sum of both parts."""
+    epsilon: float
+
+
+class Entered(NamedTuple):
+    """What a feed-forward block reads."""
+
+    total: Tensor
+    """The next residual [rows, hidden]."""
+    dense: Tensor
+    """Quantised [rows, hidden]."""
+    dense_scales: Tensor
+    """float32 [rows, 1]."""
+    routed: Tensor
+    routed_scales: Tensor
+    router: Tensor
+    """[rows, hidden]."""
+
+
 class RowStats(NamedTuple):
     """What one read of a row of logits finds; of an inactive row everything is 0."""
 
@@ -279,3 +317,50 @@ def scaled_product(
     """See dg_kernels.scaled_product.scaled_product."""
     product = rows_of.float() @ weights.float().T
     return (product * row_scales.reshape(-1, 1) * column_scales.reshape(1, -1)).to(dtype)
+
+
+def rounded_root(size: int, dtype: torch.dtype) -> float:
+    """1 / sqrt(size), rounded as a router rounds it."""
+    return float(torch.tensor(size**-0.5, dtype=dtype))
+
+
+def normed(rows: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
+    """Root-mean-square norm over the last axis; the root is rounded before the weight, as vLLM does
+    it."""
+    wide = rows.float()
+    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
+    return wide.to(rows.dtype) if weight is None else wide.to(rows.dtype) * weight
+
+
+def quantised(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Rows in `dtype`, up to GREATEST, and their scales, float32 [rows, 1]."""
+    wide = rows.float()
+    scales = (wide.abs().amax(-1, keepdim=True) / GREATEST).clamp_min(LEAST_SCALE)
+    return (wide / scales).clamp(-GREATEST, GREATEST).to(dtype), scales
+
+
+def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype = FP8) -> Entered:
+    """See dg_kernels.feed_forward.enter."""
+    total = normed(attended, norms.attended, norms.epsilon) + residual
+    shared = normed(total, None, norms.epsilon)
+    root = rounded_root(total.shape[1], total.dtype)
+    return Entered(
+        total,
+        *quantised(shared * norms.dense_in, dtype),
+        *quantised(shared * norms.routed_in, dtype),
+        shared * root * norms.router,
+    )
+
+
+def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
+    """See dg_kernels.feed_forward.activate."""
+    gate, up = gate_up.float().chunk(2, -1)
+    active = torch.nn.functional.gelu(gate, approximate="tanh") * up
+    return quantised(active.to(gate_up.dtype), dtype)
+
+
+def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor) -> Tensor:
+    """See dg_kernels.feed_forward.leave."""
+    mixed = normed(routed.float().sum(1).to(total.dtype), norms.routed_out, norms.epsilon)
+    both = normed(dense, norms.dense_out, norms.epsilon) + mixed
+    return (normed(both, norms.out, norms.epsilon) + total) * scalar

@@ -1,4 +1,4 @@
-"""Product of FP8 rows and FP8 weights, scaled by row and by column, for as few rows as a canvas has.
+"""Product of FP8 rows and FP8 weights, scaled by row and column, for as few rows as a canvas has.
 
 Weights are read once and from all over the chip: tiles are small enough that every multiprocessor
 has one, or the depth is shared out and the last of a tile's programs to arrive adds the parts up
@@ -8,8 +8,6 @@ has one, or the depth is shared out and the last of a tile's programs to arrive 
 
 # Triton is not part of the environment that types are checked in.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false
-# A flag of the compiler and a value on the device cannot share one condition.
-# ruff: noqa: SIM102
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def test_what_does_not_fit_is_refused(device: torch.device):
         scaled_product(rows_of[:, ::2], weights[:, ::2], row_scales, column_scales)
     with pytest.raises(ValueError, match="scales"):
         scaled_product(rows_of, weights, row_scales[1:], column_scales)
+    cut = Cut(16, 16, 32, splits=2)
     with pytest.raises(ValueError, match="tickets"):
-        cut = Cut(16, 16, 32, splits=2)
         scaled_product(rows_of, weights, row_scales, column_scales, cut=cut)
 
 

@@ -34,6 +34,11 @@ def installed_version() -> str | None:
     return None
 
 
+def knows_layers(version: str | None) -> bool:
+    """Whether our blocks fit this release's layers; they were tried on one alone."""
+    return version is not None and version.split("+")[0].startswith("0.26.")
+
+
 def running_limit(scheduler: Any) -> int:
     """Requests that a scheduler runs at once; apart from the batch's own limit since 0.30."""
     return getattr(scheduler, "max_num_active_reqs", scheduler.max_num_running_reqs)

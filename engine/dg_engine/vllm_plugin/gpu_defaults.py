@@ -13,6 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dg_engine.vllm_plugin.compat import installed_version, knows_layers
+
 TILINGS = Path(__file__).parent / "moe_tilings"
 """Files that vLLM reads for its Triton experts, by size, GPU and dtype; see bench/gpu/moe.py."""
 HEAD_DIMS = {64, 128, 256, 512}
@@ -23,6 +25,28 @@ CANVASES_CAPTURED = 8
 """Whole canvases in the largest captured batch."""
 SMALLER = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192)
 """Tokens of captured batches below a canvas: lines, judged candidates, ends of prompts."""
+
+
+FUSED_LAYERS = "dg_fused_layers"
+"""Key of vLLM's `additional_config`: false leaves the layers as upstream has them."""
+FUSED_SINCE = (9, 0)
+"""Compute capability, of Hopper."""
+
+
+def fuses_layers(vllm_config: Any) -> bool:
+    """Whether FP8 layers may run by our products and blocks: on one GPU that they were tried on, in
+    a vLLM whose layers they know."""
+    from vllm.platforms import current_platform
+
+    parallel = vllm_config.parallel_config
+    return (
+        vllm_config.additional_config.get(FUSED_LAYERS, True)
+        and current_platform.is_cuda()
+        and current_platform.has_device_capability(FUSED_SINCE)
+        and parallel.world_size == 1
+        and not parallel.enable_expert_parallel
+        and knows_layers(installed_version())
+    )
 
 
 def offer_tilings() -> None:

@@ -26,6 +26,7 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
+from dg_engine.vllm_plugin.gpu_defaults import fuses_layers
 from dg_engine.vllm_plugin.progress import Batch
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
@@ -58,6 +59,10 @@ class CanvasModelState(DiffusionGemmaModelState):
         # Upstream's methods ask for these two; its own states, allocated above, go here.
         self.diffusion_states = _UpstreamView(self.states)
         self.model.diffusion_states = self.diffusion_states
+        if fuses_layers(vllm_config):
+            from dg_engine.vllm_plugin.feed_forward import fuse
+
+            LOG.info("%d layers run in fewer launches.", fuse(model, device))
 
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
         """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""

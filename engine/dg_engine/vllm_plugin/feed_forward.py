@@ -1,0 +1,205 @@
+"""Gemma 4's feed-forward block in few launches: the dense part beside the experts' routing.
+
+Upstream runs the dense part, the router and the experts one after another, each between norms and
+quantisation of its own. Here one launch makes what all three read, the dense part takes a stream of
+its own while the experts are chosen, and one launch adds up what comes of it. The experts' products
+are vLLM's Triton kernel with our tilings.
+"""
+
+# vLLM is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+import triton.language as tl
+from dg_kernels.feed_forward import activate, enter, leave
+from dg_kernels.reference import FP8, Entered, Norms
+from torch import Tensor
+from vllm.model_executor.layers.fused_moe import fused_moe
+from vllm.model_executor.models import gemma4
+
+from dg_engine.vllm_plugin.products import product
+from dg_engine.vllm_plugin.tickets import tickets
+
+LOG = logging.getLogger(__name__)
+NAME = "dg_feed_forward"
+"""Attribute of a decoder layer: the name of its block here, or nothing where upstream's runs."""
+LANES = ("forward", "dense")
+
+_blocks: dict[str, FeedForward] = {}
+_side: dict[int, torch.cuda.Stream] = {}
+
+
+class Unfit(Exception):
+    """Why a layer stays as upstream has it."""
+
+
+class FeedForward:
+    """One layer's block, over the weights that vLLM has loaded."""
+
+    def __init__(self, layer: Any) -> None:
+        """Raises Unfit for a layer that is another's business."""
+        experts = layer.moe.experts.routed_experts
+        if type(experts.quant_method).__name__ != "CompressedTensorsW8A8Fp8MoEMethod":
+            raise Unfit(f"experts of {type(experts.quant_method).__name__}")
+        self._gate_up, self._gate_up_scales = _weights_of(layer.mlp.gate_up_proj)
+        self._down, self._down_scales = _weights_of(layer.mlp.down_proj)
+        self._experts_in, self._experts_out = experts.w13_weight, experts.w2_weight
+        self._in_scales, self._out_scales = experts.w13_weight_scale, experts.w2_weight_scale
+        if any(w.dtype != FP8 for w in (self._experts_in, self._experts_out)):
+            raise Unfit("experts that are not FP8")
+        if any(len(scales.shape) != 3 for scales in (self._in_scales, self._out_scales)):
+            raise Unfit("experts that are not scaled by channel")
+        self._router, self._expert_scale = layer.router.proj, layer.moe.per_expert_scale
+        self._chosen = int(layer.moe.experts.routed_experts.moe_config.experts_per_token)
+        self._scalar = layer.layer_scalar
+        self._norms = Norms(
+            attended=layer.post_attention_layernorm.weight,
+            dense_in=layer.pre_feedforward_layernorm.weight,
+            routed_in=layer.pre_feedforward_layernorm_2.weight,
+            router=layer.router.scale,
+            dense_out=layer.post_feedforward_layernorm_1.weight,
+            routed_out=layer.post_feedforward_layernorm_2.weight,
+            out=layer.post_feedforward_layernorm.weight,
+            epsilon=layer.post_attention_layernorm.variance_epsilon,
+        )
+
+    def __call__(self, attended: Tensor, residual: Tensor) -> Tensor:
+        """The layer's output from its attention's, both bfloat16 [rows, hidden]."""
+        entered = enter(attended, residual, self._norms)
+        main, side = torch.cuda.current_stream(), _side_stream(attended.device)
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            dense = self._dense(entered)
+        routed = self._routed(entered)
+        main.wait_stream(side)
+        return leave(dense, routed, entered.total, self._norms, self._scalar)
+
+    def _dense(self, entered: Entered) -> Tensor:
+        gate_up = product(
+            entered.dense, self._gate_up, entered.dense_scales, self._gate_up_scales, "dense"
+        )
+        active, scales = activate(gate_up)
+        return product(active, self._down, scales, self._down_scales, "dense")
+
+    def _routed(self, entered: Entered) -> Tensor:
+        """Weighted outputs of the chosen experts [rows, chosen, hidden]."""
+        logits, _ = self._router(entered.router)
+        weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
+            logits, self._chosen, self._expert_scale
+        )
+        rows, (experts, inner, hidden) = len(logits), self._experts_in.shape
+        config = fused_moe.try_get_optimal_moe_config(
+            self._experts_in.size(), self._experts_out.size(), self._chosen,
+            fused_moe._get_config_dtype_str(entered.total.dtype, use_fp8_w8a8=True), rows,
+        )  # fmt: skip
+        places = fused_moe._prepare_expert_assignment(
+            ids, config, rows, self._chosen, experts, None, ignore_invalid_experts=True
+        )
+        to = {"dtype": entered.total.dtype, "device": entered.total.device}
+        gate_up = torch.empty(rows, self._chosen, inner, **to)
+        self._multiply(
+            entered.routed, self._experts_in, gate_up, entered.routed_scales, self._in_scales,
+            weights, places, False, self._chosen, config,
+        )  # fmt: skip
+        active, scales = activate(gate_up.view(-1, inner))
+        out = torch.empty(rows, self._chosen, hidden, **to)
+        self._multiply(
+            active, self._experts_out, out, scales, self._out_scales,
+            weights, places, True, 1, config,
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def _multiply(
+        rows_of: Tensor, experts: Tensor, out: Tensor, row_scales: Tensor, expert_scales: Tensor,
+        weights: Tensor, places: Any, weighted: bool, copies: int, config: Any,
+    ) -> None:  # fmt: skip
+        fused_moe.dispatch_fused_moe_kernel(
+            rows_of, experts, out, row_scales, expert_scales, None, weights, *places,
+            weighted, copies, config, compute_type=tl.bfloat16, use_fp8_w8a8=True,
+            use_int8_w8a8=False, use_int8_w8a16=False, use_int4_w4a16=False,
+            per_channel_quant=True,
+        )  # fmt: skip
+
+
+def _weights_of(linear: Any) -> tuple[Tensor, Tensor]:
+    """FP8 [columns, depth] and a scale for each column."""
+    weight, scales = linear.weight, getattr(linear, "weight_scale", None)
+    if weight.dtype != FP8 or scales is None or weight.stride(0) != 1:
+        raise Unfit("dense weights that are not FP8, turned for a product")
+    if scales.numel() != weight.shape[1]:
+        raise Unfit("dense weights that are not scaled by channel")
+    return weight.t(), scales
+
+
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    key = device.index or 0
+    if key not in _side:
+        _side[key] = torch.cuda.Stream(device)
+    return _side[key]
+
+
+@torch.library.custom_op("dg_lsp::feed_forward", mutates_args=())
+def feed_forward_op(attended: Tensor, residual: Tensor, name: str) -> Tensor:
+    """A block by name, as the compiler of a forward sees it."""
+    return _blocks[name](attended, residual)
+
+
+@feed_forward_op.register_fake
+def _(attended: Tensor, residual: Tensor, name: str) -> Tensor:
+    return torch.empty_like(residual)
+
+
+def fuse(model: torch.nn.Module, device: torch.device) -> int:
+    """Give every decoder layer that fits its block; returns how many have one."""
+    fused = 0
+    for name, layer in model.named_modules():
+        if not isinstance(layer, gemma4.Gemma4DecoderLayer):
+            continue
+        try:
+            _blocks[name] = FeedForward(layer)
+        except (Unfit, AttributeError) as error:
+            LOG.info("Layer %s runs as vLLM has it: %s", name, error)
+            continue
+        setattr(layer, NAME, name)
+        fused += 1
+    if fused:
+        for lane in LANES:
+            tickets(device, lane)
+        _side_stream(device)
+        _let_layers_choose()
+    return fused
+
+
+def _let_layers_choose() -> None:
+    """Have decoder layers use their block where they have one; idempotent."""
+    layer: Any = gemma4.Gemma4DecoderLayer
+    upstream: Any = layer.forward
+    if getattr(upstream, "canvases", False):
+        return
+
+    def forward(
+        self: Any,
+        positions: Tensor,
+        hidden_states: Tensor,
+        residual: Tensor | None,
+        per_layer_input: Tensor | None = None,
+        **further: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        name = getattr(self, NAME, None)
+        if name is None or per_layer_input is not None:
+            return upstream(
+                self, positions, hidden_states, residual, per_layer_input=per_layer_input, **further
+            )
+        attended = self.self_attn(
+            positions=positions, hidden_states=self.input_layernorm(hidden_states), **further
+        )
+        return feed_forward_op(attended, hidden_states, name), None
+
+    forward.canvases = True
+    layer.forward = forward

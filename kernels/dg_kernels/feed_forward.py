@@ -1,0 +1,185 @@
+"""What stands between the matrix products of a Gemma 4 feed-forward block, one launch each.
+
+The block has a dense part and routed experts beside each other: both read the sum of the attention
+and its residual, each through a norm of its own, and both are added up again through three norms.
+A launch here reads a row once and does all that follows before the next product: norms, sums,
+activations, and the FP8 of the rows with a scale for each. Rounding to the rows' dtype is where the
+model's own operations round. Reference: dg_kernels.reference, by the same names.
+"""
+
+# Triton is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Norms, rounded_root
+
+WARPS = 8
+"""Of a row of a few thousand numbers."""
+
+
+@triton.jit
+def _root(row, size: tl.constexpr, epsilon):
+    """1 over the root mean square of a row whose padding is 0."""
+    return tl.rsqrt(tl.sum(row * row, 0) / size + epsilon)
+
+
+@triton.jit
+def _quantise(row, to, scale_to, column, inside, greatest, least):
+    """Write a row in the dtype of `to` and its scale; `greatest` is what that dtype holds."""
+    scale = tl.maximum(tl.max(tl.abs(row), 0) / greatest, least)
+    shrunk = tl.minimum(tl.maximum(row / scale, -greatest), greatest)
+    tl.store(to + column, shrunk.to(to.dtype.element_ty), mask=inside)
+    tl.store(scale_to, scale)
+
+
+@triton.jit
+def _enter_kernel(
+    attended, residual, attended_weight, dense_weight, routed_weight, router_weight,
+    total, dense, dense_scales, routed, routed_scales, router, epsilon, root, greatest, least,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * SIZE
+    column = tl.arange(0, BLOCK)
+    inside = column < SIZE
+    kept = total.dtype.element_ty
+    x = tl.load(attended + at + column, mask=inside, other=0.0).to(tl.float32)
+    weight = tl.load(attended_weight + column, mask=inside, other=0.0).to(tl.float32)
+    x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+    x = (x * weight).to(kept).to(tl.float32)
+    x = (x + tl.load(residual + at + column, mask=inside, other=0.0).to(tl.float32)).to(kept)
+    tl.store(total + at + column, x, mask=inside)
+    x = x.to(tl.float32)
+    x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+    weight = tl.load(router_weight + column, mask=inside, other=0.0).to(tl.float32)
+    asked = ((x * root).to(kept).to(tl.float32) * weight).to(kept)
+    tl.store(router + at + column, asked, mask=inside)
+    weight = tl.load(dense_weight + column, mask=inside, other=0.0).to(tl.float32)
+    row = (x * weight).to(kept).to(tl.float32)
+    row_at = tl.program_id(0)
+    _quantise(row, dense + at, dense_scales + row_at, column, inside, greatest, least)
+    weight = tl.load(routed_weight + column, mask=inside, other=0.0).to(tl.float32)
+    row = (x * weight).to(kept).to(tl.float32)
+    _quantise(row, routed + at, routed_scales + row_at, column, inside, greatest, least)
+
+
+@triton.jit
+def _activate_kernel(
+    gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr
+):
+    at = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK)
+    inside = column < SIZE
+    kept = gate_up.dtype.element_ty
+    gate = tl.load(gate_up + at * 2 * SIZE + column, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + at * 2 * SIZE + SIZE + column, mask=inside, other=0.0).to(tl.float32)
+    # gelu by tanh; 1 + tanh(y) is 2 / (1 + exp(-2 y)).
+    inner = 1.5957691216057308 * (gate + 0.044715 * gate * gate * gate)
+    row = (gate / (1.0 + tl.exp(-inner)) * up).to(kept).to(tl.float32)
+    _quantise(row, active + at * SIZE, scales + at, column, inside, greatest, least)
+
+
+@triton.jit
+def _leave_kernel(
+    dense, routed, total, dense_weight, routed_weight, out_weight, scalar, out, epsilon,
+    CHOSEN: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * SIZE
+    column = tl.arange(0, BLOCK)
+    inside = column < SIZE
+    kept = out.dtype.element_ty
+    mixed = tl.zeros([BLOCK], tl.float32)
+    for number in tl.static_range(CHOSEN):
+        expert = routed + at * CHOSEN + number * SIZE + column
+        mixed += tl.load(expert, mask=inside, other=0.0).to(tl.float32)
+    mixed = mixed.to(kept).to(tl.float32)
+    mixed = (mixed * _root(mixed, SIZE, epsilon)).to(kept).to(tl.float32)
+    weight = tl.load(routed_weight + column, mask=inside, other=0.0).to(tl.float32)
+    mixed = (mixed * weight).to(kept).to(tl.float32)
+    x = tl.load(dense + at + column, mask=inside, other=0.0).to(tl.float32)
+    x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+    weight = tl.load(dense_weight + column, mask=inside, other=0.0).to(tl.float32)
+    x = (x * weight).to(kept).to(tl.float32)
+    x = (x + mixed).to(kept).to(tl.float32)
+    x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+    weight = tl.load(out_weight + column, mask=inside, other=0.0).to(tl.float32)
+    x = (x * weight).to(kept).to(tl.float32)
+    x = (x + tl.load(total + at + column, mask=inside, other=0.0).to(tl.float32)).to(kept)
+    x = x.to(tl.float32) * tl.load(scalar).to(tl.float32)
+    tl.store(out + at + column, x.to(kept), mask=inside)
+
+
+def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype = FP8) -> Entered:
+    """From the attention's output to what the dense part, the experts and the router read.
+
+    Args:
+        attended: output of the attention [rows, hidden], contiguous.
+        residual: what it is added to, likewise.
+        norms: weights of the block.
+        dtype: of the rows that are multiplied, float8_e4m3fn; any other is for tests.
+
+    Raises ValueError for rows that do not fit.
+    """
+    rows, size = _rows_of(attended, residual)
+    dense, routed = torch.empty((2, rows, size), dtype=dtype, device=attended.device)
+    scales = torch.empty((2, rows, 1), dtype=torch.float32, device=attended.device)
+    total, router = torch.empty_like(residual), torch.empty_like(residual)
+    if rows:
+        _enter_kernel[(rows,)](
+            attended, residual, norms.attended, norms.dense_in, norms.routed_in, norms.router,
+            total, dense, scales[0], routed, scales[1], router, norms.epsilon,
+            rounded_root(size, residual.dtype), GREATEST, LEAST_SCALE, SIZE=size,
+            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
+        )  # fmt: skip
+    return Entered(total, dense, scales[0], routed, scales[1], router)
+
+
+def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
+    """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1]."""
+    rows, size = len(gate_up), gate_up.shape[1] // 2
+    if not gate_up.is_contiguous():
+        raise ValueError("Gates must be contiguous.")
+    active = torch.empty(rows, size, dtype=dtype, device=gate_up.device)
+    scales = torch.empty(rows, 1, dtype=torch.float32, device=gate_up.device)
+    if rows:
+        _activate_kernel[(rows,)](
+            gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
+            BLOCK=triton.next_power_of_2(size), num_warps=4 if size <= 1024 else WARPS,
+        )  # fmt: skip
+    return active, scales
+
+
+def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor) -> Tensor:
+    """The block's output [rows, hidden].
+
+    Args:
+        dense: output of the dense part [rows, hidden].
+        routed: weighted output of each chosen expert [rows, chosen, hidden], contiguous.
+        total: Entered.total.
+        norms: weights of the block.
+        scalar: what the layer's output is multiplied by, one number.
+
+    Raises ValueError for rows that do not fit.
+    """
+    rows, size = _rows_of(dense, total)
+    if not routed.is_contiguous() or routed.shape != (rows, routed.shape[1], size):
+        raise ValueError("Give the experts' rows as [rows, chosen, hidden], contiguous.")
+    out = torch.empty_like(total)
+    if rows:
+        _leave_kernel[(rows,)](
+            dense, routed, total, norms.dense_out, norms.routed_out, norms.out, scalar, out,
+            norms.epsilon, CHOSEN=routed.shape[1], SIZE=size,
+            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
+        )  # fmt: skip
+    return out
+
+
+def _rows_of(first: Tensor, second: Tensor) -> tuple[int, int]:
+    if first.shape != second.shape or not (first.is_contiguous() and second.is_contiguous()):
+        raise ValueError("Give two contiguous [rows, hidden] of one shape.")
+    return first.shape[0], first.shape[1]
