@@ -161,6 +161,31 @@ def test_an_offer_that_was_taken_back_is_rejected() -> None:
     assert shelf.allowed(undone, 0, 4, ["a + b", "c"]) == ["c"]
 
 
+def test_an_offer_that_was_left_is_open_again_once_it_is_typed_on() -> None:
+    document, *place = split("x = ‸\n")
+    shelf = Shelf(lambda taken: None)
+    shelf.put(Offer.at(document, *place, ["a + b"]))
+
+    def then(start: int, end: int, text: str) -> list[str]:
+        """What is left of the offer behind the edit, the cursor behind its text."""
+        nonlocal document
+        old, document = document, replaced(document, (0, start), (0, end), text)
+        shelf.changed(old, document)
+        found = shelf.open_at(document, 0, start + len(text))
+        return [rest for offer, typed in found for rest in rests(offer, typed)]
+
+    assert then(4, 4, "a") == [" + b"]
+    assert then(5, 5, "x") == []  # a typo
+    assert then(5, 6, "") == []
+    assert then(5, 5, " ") == ["+ b"]
+    assert then(6, 6, "- c") == []  # another way
+    assert then(9, 9, " + b") == []
+    assert then(6, 13, "") == []
+    shelf.turn_to(document, 0, 0)  # left
+    assert then(6, 6, "+") == [" b"]
+    assert then(4, 7, "") == ["a + b"]
+
+
 @pytest.mark.parametrize("drawn", [True, False])
 def test_where_the_editor_says_what_it_draws_only_that_can_be_rejected(drawn: bool) -> None:
     document, *place = split("x = ‸\ny = \n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+from os.path import commonprefix
 from typing import NamedTuple
 
 import msgspec
@@ -27,7 +28,7 @@ class Fate(enum.StrEnum):
     PASSED = "passed"
     """Its text stands in the document and more was typed behind it."""
     REJECTED = "rejected"
-    """The user saw it and went another way: it is not made there again."""
+    """The user saw it and went another way: it is not made there again, unless it is typed on."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -51,6 +52,8 @@ class Offer(msgspec.Struct, frozen=True):
     alone: bool = True
     """Whether nothing but this place changed since the model was asked."""
     fate: Fate = Fate.OPEN
+    common: int = 0
+    """How many characters at the place were those of a text when that last was looked at."""
     drawn: bool = False
     """Whether the editor said that it drew the offer."""
     number: int = 0
@@ -140,12 +143,29 @@ def moved(offer: Offer, new: Lines, change: Change) -> Offer | None:
     if change.first < offer.line or change.old_last > end:
         return None
     if offer.fate is Fate.REJECTED:
-        return now
+        return now if middle is None else _after_refusal(now, middle)
     return None if middle is None else _after_typing(now, middle)
+
+
+def _after_refusal(offer: Offer, middle: str) -> Offer:
+    """A rejected offer once `middle` stands at its place: open when more of it was typed.
+
+    A typo that was erased is no wish to hear nothing on the rest of the line.
+    """
+    typed_on = _common(offer, middle) > offer.common
+    if typed_on and any(agrees(text, middle) for text in offer.texts):
+        return _after_typing(msgspec.structs.replace(offer, fate=Fate.OPEN), middle)
+    return offer
+
+
+def _common(offer: Offer, middle: str) -> int:
+    """How far `middle` goes along with one of the offer's texts."""
+    return max(len(commonprefix((text, middle))) for text in offer.texts)
 
 
 def _after_typing(offer: Offer, middle: str) -> Offer:
     """The offer once `middle` stands at its place."""
+    offer = msgspec.structs.replace(offer, common=_common(offer, middle))
     if middle in offer.texts:
         return msgspec.structs.replace(offer, fate=Fate.TAKEN)
     passed = any(middle.startswith(text) for text in offer.texts)
