@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from os.path import commonprefix
 from typing import NamedTuple
 
 import msgspec
 
 from dg_lsp.documents import Document
-from dg_lsp.lines import Lines, body_of, ending_of
+from dg_lsp.lines import Lines, alike, body_of, ending_of
 from dg_lsp.shown.changes import Change
 from dg_lsp.shown.pairs import CLOSERS, MOST_CLOSERS, are_owed
 from dg_lsp.uris import normalised
@@ -160,7 +159,7 @@ def _after_refusal(offer: Offer, middle: str) -> Offer:
 
 def _common(offer: Offer, middle: str) -> int:
     """How far `middle` goes along with one of the offer's texts."""
-    return max(len(commonprefix((text, middle))) for text in offer.texts)
+    return max(alike(text, middle) for text in offer.texts)
 
 
 def _after_typing(offer: Offer, middle: str) -> Offer:
