@@ -48,7 +48,14 @@ const QUIET = {
 
 /** A window of VS Code. */
 export class Editor {
-  static async start({ settings = {}, machine = () => ({}), script, program, viewport } = {}) {
+  static async start({
+    settings = {},
+    machine = () => ({}),
+    beside = () => {},
+    script,
+    program,
+    viewport,
+  } = {}) {
     const editor = new Editor();
     editor.home = mkdtempSync(join(tmpdir(), "dg-vscode-"));
     editor.workspace = join(editor.home, "project");
@@ -67,6 +74,8 @@ export class Editor {
     editor.#write("data/User/settings.json", JSON.stringify(editor.settings));
     editor.#write("data/Machine/settings.json", JSON.stringify(machine(editor)));
     editor.#write("config.yaml", "");
+    // Extensions of others.
+    beside(join(editor.home, "extensions"));
     if (script) editor.script(script);
     if (script || program) editor.#writeProgram(program);
     await editor.#serve();
@@ -183,6 +192,15 @@ export class Editor {
       await this.press("Enter");
     }
     await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+  }
+
+  /** Choose from the menu of our status bar item. */
+  async choose(label) {
+    await this.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
+    await this.page.locator(".quick-input-widget input").waitFor();
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).click();
+    await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+    await this.focus();
   }
 
   /** The ghost text; empty when there is none. */

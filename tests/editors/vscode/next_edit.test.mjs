@@ -4,21 +4,18 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { Editor } from "./editor.mjs";
+import { NextEdits, NOTHING, SHOWN } from "./next_edits.mjs";
 
 const FILE = "totals.py";
-/** More lines than fit on the screen, and than the server takes for an edit of somebody. */
-const MIDDLE = "    b += 1\n".repeat(60);
 const FAR = 63;
-const NAMES = "cdefghijklmnopq";
 const LINES = ["    b += 100"];
 const INSTRUCTION = "count in steps of two";
 const EDITS = { [INSTRUCTION]: [["b += 1", "b += 2"]] };
-const SHOWN = { struck: "a", comes: ["first"], marks: [2] };
-const NOTHING = { struck: "", comes: [], marks: [] };
 /** What would be proposed comes within this time: the other tests have theirs sooner. */
 const ANSWER_MS = 2500;
 
 let editor;
+let edits;
 before(async () => {
   editor = await Editor.start({
     script: { lines: LINES, edits: EDITS },
@@ -32,77 +29,19 @@ before(async () => {
   const snippets = join(editor.home, "data/User/snippets");
   mkdirSync(snippets, { recursive: true });
   writeFileSync(join(snippets, "python.json"), JSON.stringify({ loop: snippet }));
-  await editor.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  edits = await NextEdits.in(editor);
   await editor.open(FILE, "");
   await editor.until(() => editor.status(), /^dg-tiny/);
 });
 beforeEach(() => editor.press("Escape", "Escape"));
 after(() => editor?.close());
 
-let names = 0;
-/** Write the file anew and give the parameter another name; what the file is then, and later. */
-async function rename() {
-  // Others every time, for what was proposed for a line is not proposed for it again.
-  const name = NAMES[names];
-  names += 1;
-  const text = `def total(a, b):
-    ${name} = a
-${MIDDLE}    return a + b + ${name}
-`;
-  // Pasted at once: what is typed counts as an edit of each line.
-  await editor.page.evaluate((pasted) => navigator.clipboard.writeText(pasted), text);
-  await editor.press("Control+a", "Control+v");
-  await editor.goto(1, 11);
-  await editor.press("Shift+ArrowRight");
-  await editor.type("first");
-  const renamed = text.replace("total(a,", "total(first,");
-  const once = renamed.replace("= a", "= first");
-  return { renamed, once, twice: once.replace("return a", "return first") };
-}
-
-/** What is drawn of a next edit: the old text, what comes in its place or as a hint, the lines. */
-function drawn() {
-  return editor.page.evaluate(() => {
-    const page = document.querySelector(".editor-instance");
-    const comes = [];
-    let struck = "";
-    for (const span of page.querySelectorAll(".view-line span span")) {
-      const { content } = getComputedStyle(span, "::after");
-      const isSomething = content !== "none" && content !== "normal";
-      if (isSomething) comes.push(content.slice(1, -1).replaceAll("\u00a0", " "));
-      if (getComputedStyle(span).textDecorationLine === "line-through") struck += span.textContent;
-    }
-    // Line numbers stand in the same places as the marks.
-    const top = (node) => Math.round(node.getBoundingClientRect().top);
-    const lines = new Map(
-      [...page.querySelectorAll(".line-numbers")].map((node) => [top(node), node.textContent]),
-    );
-    const marks = [...page.querySelectorAll(".glyph-margin-widgets .cgmr")]
-      .filter((mark) => getComputedStyle(mark).backgroundImage.includes("next-edit-dark.svg"))
-      .map((mark) => Number(lines.get(top(mark))));
-    return { struck, comes, marks };
-  });
-}
-
-async function untilDrawn(expected) {
-  await editor.until(async () => JSON.stringify(await drawn()), JSON.stringify(expected));
-}
-
-/** Where the cursor is, as the status bar says. */
-async function untilAt(line, column) {
-  const item = editor.page.locator('.statusbar-item[id="status.editor.selection"]');
-  await editor.until(() => item.textContent(), `Ln ${line}, Col ${column}`);
-}
-
 const afar = () => editor.page.locator('.statusbar-item[id$="dgLsp.nextEdit"]');
 
-async function choose(label) {
-  await editor.page.locator('.statusbar-item[id$="dgLsp.status"]').click();
-  await editor.page.locator(".quick-input-widget input").waitFor();
-  await editor.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).click();
-  await editor.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
-  await editor.focus();
-}
+const rename = () => edits.rename();
+const drawn = () => edits.drawn();
+const untilDrawn = (expected) => edits.untilDrawn(expected);
+const untilAt = (line, column) => edits.untilAt(line, column);
 
 /** What the server was told of its proposals, since it was last asked for. */
 function told() {
@@ -121,7 +60,7 @@ test("as long as it is off nothing is proposed, and Tab indents", async () => {
 });
 
 test("the menu switches it on, and the next place is marked; nothing is written", async () => {
-  await choose("Propose next edits");
+  await editor.choose("Propose next edits");
   const settings = () => readFileSync(join(editor.home, "data/User/settings.json"), "utf8");
   await editor.until(settings, /"dgLsp\.nextEdit":\s*true/);
   const { renamed } = await rename();
@@ -242,11 +181,11 @@ test("ghost text has Tab and Escape first", async () => {
 test("a pause takes it away", async () => {
   await rename();
   await untilDrawn(SHOWN);
-  await choose("Pause for this file");
+  await editor.choose("Pause for this file");
   await untilDrawn(NOTHING);
-  await choose("Resume suggestions");
-  await choose("Stop proposing next edits");
-  await choose("Propose next edits");
+  await editor.choose("Resume suggestions");
+  await editor.choose("Stop proposing next edits");
+  await editor.choose("Propose next edits");
   await editor.until(() => editor.status(), /^dg-tiny/);
   await rename();
   await untilDrawn(SHOWN);

@@ -1,0 +1,126 @@
+// Stand-ins for extensions of others: their names, conditions and keys, and a note of what reached them.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * A key of theirs, and its place in their list: among extensions the later place has the key.
+ * `mode` is the one that they are in afterwards.
+ */
+const at = (place, key, when, mode) => ({ place, key, when, mode });
+
+/** VSCodeVim 1.15: its context keys, and its Escape and Tab. */
+export const VIM = {
+  publisher: "vscodevim",
+  name: "vim",
+  active: "vim.active",
+  mode: "vim.mode",
+  modes: { normal: "Normal", insert: "Insert" },
+  keys: [
+    at(0, "escape", "editorTextFocus && vim.active && !inDebugRepl", "normal"),
+    at(6, "tab", "editorFocus && vim.active && vim.mode != 'Insert' && !inDebugRepl"),
+  ],
+};
+
+/** vscode-neovim 1.18: likewise. */
+export const NEOVIM = {
+  publisher: "asvetliakov",
+  name: "vscode-neovim",
+  active: "neovim.init",
+  mode: "neovim.mode",
+  modes: { normal: "normal", insert: "insert" },
+  keys: [
+    at(4, "escape", "editorTextFocus && neovim.init && neovim.mode == normal", "normal"),
+    at(5, "escape", "editorTextFocus && neovim.init && neovim.mode != normal", "normal"),
+    at(10, "tab", "neovim.init && editorTextFocus && neovim.mode != insert"),
+  ],
+};
+
+/** Put an extension with modes into VS Code's folder; it is off until one of its commands is run. */
+export function installModes(folder, { publisher, name, active, mode, modes, keys }) {
+  const own = keys.map(({ mode: then, ...key }) => ({
+    ...key,
+    command: `${name}.at${key.place}`,
+    then: modes[then],
+  }));
+  const last = Math.max(...own.map(({ place }) => place));
+  const keybindings = Array.from({ length: last + 1 }, (_, place) => {
+    const { key = "ctrl+alt+f19", when = "false", command = `${name}.nothing` } =
+      own.find((each) => each.place === place) ?? {};
+    return { key, when, command };
+  });
+  const switches = [...Object.entries(modes), ["off"]].map(([what, to]) => ({
+    command: `${name}.${what}`,
+    title: `${publisher}: ${what}`,
+    to,
+  }));
+  const commands = switches.map(({ command, title }) => ({ command, title }));
+  const main = `
+  const set = (key, value) => commands.executeCommand("setContext", key, value);
+  const enter = async (to) => {
+    await set(${JSON.stringify(active)}, to !== undefined);
+    // Switched off, they may leave it as it was.
+    if (to !== undefined) await set(${JSON.stringify(mode)}, to);
+    note(to === undefined ? "off" : "mode " + to);
+  };
+  for (const { command, to } of ${JSON.stringify(switches)}) {
+    commands.registerCommand(command, () => enter(to));
+  }
+  for (const { command, key, then } of ${JSON.stringify(own)}) {
+    commands.registerCommand(command, async () => {
+      note(key);
+      if (then !== undefined) await enter(then);
+    });
+  }`;
+  write(folder, { publisher, name, contributes: { commands, keybindings } }, main);
+}
+
+/** GitHub Copilot: its switch, and a completion of its own for each line that it knows. */
+export function installCopilot(folder, lines) {
+  const enable = { type: "object", default: { "*": true } };
+  const configuration = { properties: { "github.copilot.enable": enable } };
+  const main = `
+  const provideInlineCompletionItems = (document, position) => {
+    const before = document.lineAt(position).text.slice(0, position.character);
+    return ${JSON.stringify(lines)}
+      .filter((line) => line.startsWith(before) && line !== before)
+      .map((line) => new InlineCompletionItem(line.slice(before.length)));
+  };
+  languages.registerInlineCompletionItemProvider("python", { provideInlineCompletionItems });`;
+  write(folder, { publisher: "GitHub", name: "copilot", contributes: { configuration } }, main);
+}
+
+/** What reached an extension with modes since the last look, oldest first. */
+export function reached(home, { name }) {
+  try {
+    const path = join(home, `${name}.txt`);
+    const lines = readFileSync(path, "utf8").split("\n").filter(Boolean);
+    writeFileSync(path, "");
+    return lines;
+  } catch (error) {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function write(folder, { publisher, name, contributes }, main) {
+  const version = "99.0.0";
+  const own = join(folder, `${publisher}.${name}-${version}`);
+  mkdirSync(own, { recursive: true });
+  const manifest = {
+    ...{ publisher, name, version, contributes },
+    engines: { vscode: "^1.90.0" },
+    activationEvents: ["*"],
+    main: "./main.js",
+  };
+  writeFileSync(join(own, "package.json"), JSON.stringify(manifest));
+  const code = `const { commands, languages, InlineCompletionItem } = require("vscode");
+const { appendFileSync } = require("node:fs");
+const { homedir } = require("node:os");
+const { join } = require("node:path");
+const notes = join(homedir(), ${JSON.stringify(`${name}.txt`)});
+const note = (line) => appendFileSync(notes, line + "\\n");
+exports.activate = () => {${main}
+};
+`;
+  writeFileSync(join(own, "main.js"), code);
+}
