@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--arguments", help="of vLLM's AsyncEngineArgs besides, as JSON")
     parser.add_argument("--top-k", type=int, help="of ours: see VllmOptions.conditioning_top_k")
     parser.add_argument("--fp8-head", action="store_true", help="of ours: see VllmOptions")
+    parser.add_argument("--plain-layers", action="store_true", help="of ours: as upstream has them")
     parser.add_argument("--scale", help="changes of bench.gpu.speed.Scale, as JSON")
     parser.add_argument("--parity", type=Path, help="see bench/gpu/parity.py")
     parser.add_argument("--brief", action="store_true", help="of upstream: longest prompt alone")
@@ -119,6 +120,7 @@ def main() -> None:
         further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []
     further += ["--fp8-head"] if options.fp8_head else []
+    further += ["--plain-layers"] if options.plain_layers else []
     further += ["--brief"] if options.brief else []
     if options.out is not None:
         options.out.write_text("")

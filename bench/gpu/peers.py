@@ -1,9 +1,9 @@
 """Attention of a canvas by our kernel and by vLLM's two backends, in one run on this GPU.
 
-    PYTHONPATH=kernels:. python -m bench.gpu.peers --kernels KERNELS.json --out FILE
+    PYTHONPATH=kernels:. python -m bench.gpu.peers [--kernels KERNELS.json] --out FILE
 
-Needs vLLM. KERNELS.json is what bench.gpu.kernels wrote, for the tilings it found best. All three
-get the same batch by the symmetric rule, theirs in pages of vLLM's own choice and in ours, of which
+Needs vLLM. KERNELS.json is what bench.gpu.kernels wrote, for the tilings it found best instead of
+those that the kernel chooses. All three get the same batch by the symmetric rule, theirs in pages of vLLM's own choice and in ours, of which
 the faster counts; each is compared with the float32 reference first.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 from dg_kernels import reference
-from dg_kernels.canvas_attention import Tiling, canvas_attention
+from dg_kernels.canvas_attention import TICKETS, Tiling, canvas_attention, choose_tiling
 from torch import Tensor
 
 from bench.gpu.kernels import (
@@ -39,12 +39,16 @@ SEGMENTS = 16
 Attend = Callable[[], Tensor]
 
 
-def ours(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
-    """Our kernel."""
+def ours(
+    batch: Batch, layer: Layer, scale: float, tiling: Tiling, *, one_launch: bool = True
+) -> Attend:
+    """Our kernel, splits joined in the same launch or in a second one."""
     out = torch.empty_like(batch.query)
+    tickets = torch.zeros(TICKETS, dtype=torch.int32, device="cuda") if one_launch else None
     return lambda: canvas_attention(
-        *batch, scale=scale, window=layer.window, rule="symmetric", tiling=tiling, out=out
-    )
+        *batch, scale=scale, window=layer.window, rule="symmetric", tiling=tiling, out=out,
+        tickets=tickets,
+    )  # fmt: skip
 
 
 def triton_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
@@ -95,6 +99,13 @@ def flash_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
     return attend
 
 
+def beside(batch: Batch) -> Batch:
+    """The same keys and values in the layout of our backend: each key's value behind it."""
+    joined = torch.cat((batch.key_pages, batch.value_pages), -1).transpose(1, 2).contiguous()
+    keys, values = joined.transpose(1, 2).chunk(2, -1)
+    return batch._replace(key_pages=keys, value_pages=values)
+
+
 def measured(name: str, build: Callable[[], Attend], truth: Tensor) -> Row:
     """Time and error, or why there are none."""
     try:
@@ -117,8 +128,10 @@ def compare(layer: Layer, prompt: int, canvas: int, tiling: Tiling) -> Row:
         )  # fmt: skip
         for name, build in (
             ("ours", lambda b=batch, x=paged: ours(b, x, scale, tiling)),
+            ("two", lambda b=batch, x=paged: ours(b, x, scale, tiling, one_launch=False)),
             ("triton", lambda b=batch, x=paged: triton_attention(b, x, scale)),
             ("fa4", lambda b=batch, x=paged: flash_attention(b, x, scale)),
+            ("fa4_in_ours", lambda b=batch, x=paged: flash_attention(beside(b), x, scale)),
         ):
             found = measured(name, build, truth)
             if found.get(f"{name}_us", 1e9) < best.get(f"{name}_us", 1e10):
@@ -132,7 +145,7 @@ def summed(rows: list[Row], prompt: int, canvas: int) -> str:
     """A line of the table: the 30 layers together."""
     mine = [row for row in rows if (row["prompt"], row["canvas"]) == (prompt, canvas)]
     parts: list[str] = []
-    for name in ("ours", "triton", "fa4"):
+    for name in ("ours", "two", "triton", "fa4", "fa4_in_ours"):
         known = all(f"{name}_us" in row for row in mine)
         whole = sum(row["layers"] * row[f"{name}_us"] for row in mine) if known else float("nan")
         single = "/".join(f"{row.get(f'{name}_us', float('nan')):.1f}" for row in mine)
@@ -140,14 +153,20 @@ def summed(rows: list[Row], prompt: int, canvas: int) -> str:
     return f"prompt {prompt:5} canvas {canvas:3}: " + "  ".join(parts)
 
 
+def default_tiling(layer: Layer, canvas: int) -> Tiling:
+    """What canvas_attention chooses by itself."""
+    chosen = choose_tiling(canvas, HEADS, layer.key_heads, layer.head_dim)
+    return chosen._replace(partial_dtype=torch.bfloat16)
+
+
 def main() -> None:
     """Compare, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kernels", type=Path, required=True)
+    parser.add_argument("--kernels", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    best: dict[tuple[str, int], Tiling] = {}
-    for row in json.loads(options.kernels.read_text())["attention"]:
+    best = {(x.name, canvas): default_tiling(x, canvas) for x in LAYERS for canvas in CANVASES}
+    for row in json.loads(options.kernels.read_text())["attention"] if options.kernels else ():
         values = row["tiling"] | {
             "partial_dtype": getattr(torch, row["tiling"]["partial_dtype"].removeprefix("torch."))
         }

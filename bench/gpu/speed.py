@@ -298,6 +298,23 @@ async def forwards(engine: VllmEngine, scale: Scale) -> list[str]:
     return [f"  one block: 1 prefill, {last.step} steps and {extra} commit forwards"]
 
 
+async def blocks(engine: VllmEngine, scale: Scale, kept: Numbers) -> list[str]:
+    """The layers' blocks in fewer launches beside upstream's operations; see bench.gpu.worker."""
+    lines: list[str] = []
+    for rows in (scale.line, scale.canvas):
+        found = (await engine.llm.collective_rpc("compare_blocks", args=(rows,)))[0]
+        if found:
+            errors = [one["error"] for one in found]
+            kept.setdefault("feed_forward", {})[str(rows)] = {
+                "us": found[0]["us"], "error": statistics.median(errors), "worst": max(errors),
+            }  # fmt: skip
+            lines.append(
+                f"  {len(found)} feed-forward blocks of {rows} rows: {found[0]['us']:.1f} us each,"
+                f" {statistics.median(errors):.2g} from upstream's ({max(errors):.2g} at most)"
+            )
+    return lines or ["  layers run as upstream has them"]
+
+
 async def editors(engine: VllmEngine, scale: Scale, kept: Numbers) -> list[str]:
     """Editors that ask for a line at every key and cancel the one before, by how many there are.
 

@@ -55,6 +55,8 @@ class Subject(NamedTuple):
     """See VllmOptions.conditioning_top_k."""
     fp8_head: bool
     """See VllmOptions.fp8_head."""
+    plain_layers: bool
+    """Not VllmOptions.fused_layers."""
     brief: bool
     """Whether upstream is measured at the longest prompt alone."""
     profile: Path
@@ -86,8 +88,8 @@ def subject(options: argparse.Namespace) -> Subject:
     further: dict[str, Any] = json.loads(options.arguments)
     profile = options.work / f"{options.name or options.stage}-kernels"
     return Subject(
-        scale, str(model), arguments | further, options.top_k, options.fp8_head, options.brief,
-        profile, {},
+        scale, str(model), arguments | further, options.top_k, options.fp8_head,
+        options.plain_layers, options.brief, profile, {},
     )  # fmt: skip
 
 
@@ -96,7 +98,7 @@ async def ours(chosen: Subject, report: Report) -> None:
     begun = time.perf_counter()
     options = VllmOptions(
         canvas_length=chosen.scale.canvas, conditioning_top_k=chosen.top_k,
-        fp8_head=chosen.fp8_head,
+        fp8_head=chosen.fp8_head, fused_layers=not chosen.plain_layers,
         gpu_memory_utilization=MEMORY, extra=chosen.arguments,
     )  # fmt: skip
     engine = await VllmEngine.start(Path(chosen.model), options)
@@ -117,6 +119,7 @@ async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> N
     await report.take("dummy weights", speed.ours(engine, alone, last, dummy))
     await report.take("the weights", realistic_weights(engine.llm))
     await report.take("the forwards of a block", speed.forwards(engine, scale))
+    await report.take("the layers", speed.blocks(engine, scale, kept))
     for length in scale.lengths:
         await report.take(f"prompts of {length}", speed.ours(engine, scale, length, kept))
         await report.take("a step", speed.step_of_ours(engine, scale, length, kept))
@@ -188,6 +191,7 @@ def main() -> None:
     parser.add_argument("--arguments", default="{}")
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--fp8-head", action="store_true")
+    parser.add_argument("--plain-layers", action="store_true")
     parser.add_argument("--brief", action="store_true")
     parser.add_argument("--scale", default="{}")
     parser.add_argument("--parity", type=Path)

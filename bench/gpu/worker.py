@@ -72,9 +72,53 @@ class GpuWorker:
                 touched.append(len(chosen.unique()))
         return touched
 
+    def compare_blocks(self, rows: int) -> list[dict[str, float]]:
+        """By layer, how far a block of fewer launches is from upstream's operations, and its time.
+
+        `error`: length of the difference over that of what the layer adds. `us`: of all layers'
+        blocks in one CUDA graph, over their number. Empty where layers run as upstream has them.
+        """
+        from dg_engine.vllm_plugin import feed_forward
+        from vllm.forward_context import set_forward_context
+        from vllm.model_executor.models.gemma4 import Gemma4DecoderLayer
+
+        from bench.gpu.kernels import median_us, off_by
+
+        model = self.model_runner.get_model()
+        layers = [m for m in model.modules() if isinstance(m, Gemma4DecoderLayer)]
+        layers = [layer for layer in layers if getattr(layer, feed_forward.NAME, None)]
+        torch.manual_seed(0)
+        size = self.model_runner.model_config.hf_text_config.hidden_size
+        given = torch.randn(2, rows, size, device=self.device, dtype=torch.bfloat16)
+        found: list[dict[str, float]] = []
+        with torch.inference_mode(), set_forward_context(None, self.model_runner.vllm_config):
+            for layer in layers:
+                name = getattr(layer, feed_forward.NAME)
+                expected = _plain_block(layer, *given).float() - given[1].float()
+                ours = feed_forward.feed_forward_op(*given, name).float() - given[1].float()
+                found.append({"error": off_by(ours, expected)})
+
+            def all_blocks() -> None:
+                for layer in layers:
+                    feed_forward.feed_forward_op(*given, getattr(layer, feed_forward.NAME))
+
+            if layers:
+                us = median_us(all_blocks) / len(layers)
+                found = [one | {"us": us} for one in found]
+        return found
+
     def requests_held(self) -> int:
         """Requests that still have a slot."""
         return self.model_runner.req_states.num_reqs
+
+
+def _plain_block(layer: Any, attended: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """What Gemma4DecoderLayer does behind its attention."""
+    total = layer.post_attention_layernorm(attended) + residual
+    dense = layer.mlp(layer.pre_feedforward_layernorm(total))
+    routed = layer.moe(layer.pre_feedforward_layernorm_2(total), layer.router(total))
+    both = layer.post_feedforward_layernorm_1(dense) + layer.post_feedforward_layernorm_2(routed)
+    return (layer.post_feedforward_layernorm(both) + total) * layer.layer_scalar
 
 
 def _is_table(name: str) -> bool:
