@@ -3,8 +3,9 @@
     PYTHONPATH=kernels:. python -m bench.gpu.peers [--kernels KERNELS.json] --out FILE
 
 Needs vLLM. KERNELS.json is what bench.gpu.kernels wrote, for the tilings it found best instead of
-those that the kernel chooses. All three get the same batch by the symmetric rule, theirs in pages of vLLM's own choice and in ours, of which
-the faster counts; each is compared with the float32 reference first.
+those that the kernel chooses. All get the same batch by the symmetric rule, theirs in pages of
+vLLM's own choice and in ours, of which the faster counts; each is compared with the float32
+reference first.
 """
 
 from __future__ import annotations
