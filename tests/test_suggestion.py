@@ -13,8 +13,10 @@ from dg_lsp.suggestion import (
     first_line,
     suggestion_of,
     trimmed,
+    where_it_is_run,
     with_balanced_brackets,
     with_line_endings,
+    with_words_apart,
     without_repeated_lines,
     without_repeated_rest,
 )
@@ -41,6 +43,26 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (trimmed, "x = ‸ + b\n", False, "a ", "a"),
     (trimmed, "f(‸)\n", False, "a ", "a"),
     (trimmed, "def f():\n‸\n", True, "    a\n    \n", "    a"),
+    # a word that would become another one
+    (with_words_apart, "f(‸doc=1)\n", False, "doc", ""),
+    (with_words_apart, "‸name = 1\n", False, "_", ""),
+    (with_words_apart, "x = ‸name\n", False, "not ", "not "),
+    (with_words_apart, "x = ‸name\n", False, "self.", "self."),
+    (with_words_apart, "x = na‸me\n", False, "tural_na", "tural_na"),
+    (with_words_apart, "x = ‸ + 1\n", False, "name", "name"),
+    (with_words_apart, "‸# -*- coding: utf-8 -*-\n", False, "Request", ""),
+    (with_words_apart, "    ‸# a remark\n", False, "x = 1  ", ""),
+    (with_words_apart, "x = ‸# a remark\n", False, "1  ", "1  "),
+    # behind what leaves the block
+    (where_it_is_run, "def f():\n    return 1\n    ‸\n", False, "return 1", ""),
+    (where_it_is_run, "def f():\n    raise E(\n        x\n    )\n\n    ‸\n", False, "y", ""),
+    (where_it_is_run, "for a in b:\n    if a:\n        break\n        ‸\n", False, "c()", ""),
+    (where_it_is_run, "for a in b:\n    if a:\n        break\n    ‸\n", False, "c()", "c()"),
+    (where_it_is_run, "def f():\n    return 1\n‸\n", False, "x = 1", "x = 1"),
+    (where_it_is_run, "def f():\n    return 1\n    ‸\n", False, "# a", "# a"),
+    (where_it_is_run, "def f():\n    return 1\n    re‸\n", False, "turn", "turn"),
+    (where_it_is_run, '"""\nraise x\n‸\n"""\n', False, "or y", "or y"),
+    (where_it_is_run, "def f():\n    return [\n    ‸\n", False, "x", "x"),
     # a closer that the editor has put there already
     (without_repeated_rest, "f(‸)\n", False, "a)", "a"),
     (without_repeated_rest, "f(‸)\n", False, "a", "a"),
@@ -90,6 +112,9 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (with_balanced_brackets, "x = ‸\n", False, "')'", "')'"),
     (with_balanced_brackets, "x = ‸\n", False, "1  # :)", "1  # :)"),
     (with_balanced_brackets, "x = [‸\n", False, "a)", "a"),
+    # a closer too many is not made good by one that was missing
+    (with_balanced_brackets, "class Odd(E‸\n", False, "rror):):", "rror):"),
+    (with_balanced_brackets, "f(g(‸\n", False, "a)]", "a)"),
     (with_line_endings, "a\r\n‸", True, "b\nc", "b\r\nc"),
     (with_line_endings, "a\n‸", True, "b\nc", "b\nc"),
 ]
@@ -106,6 +131,7 @@ REASONS = [
     ("x = ‸\n", "\ny", "The model proposed nothing for this line."),
     ("x = ‸\n", "  ", "The model proposed only white space."),
     ("f(‸)\n", ")", "What follows the cursor already says this."),
+    ("f(‸doc=1)\n", "doc", "The proposal would run into what follows the cursor."),
     ("a = 1\n‸\nb = 2\n", "b = 2", "The next lines already say this."),
     ("x = ‸\n", ")", "The proposal would have left a bracket without its partner."),
 ]

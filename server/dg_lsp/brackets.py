@@ -25,6 +25,10 @@ class Balance(NamedTuple):
         """All of them."""
         return self.stray + self.open
 
+    def is_no_worse_than(self, other: Balance) -> bool:
+        """Whether there are no more faults, and no stray closer in exchange for an open bracket."""
+        return self.faults <= other.faults and self.stray <= other.stray
+
 
 @cache
 def _tokens(language: str) -> re.Pattern[str]:
@@ -50,14 +54,16 @@ def balance_of(text: str, language: str) -> Balance:
 
 
 def cut_where_balanced(before: str, text: str, after: str, language: str) -> str:
-    """The longest start of `text`, ending before one of its brackets, that adds no fault; or none.
+    """The longest start of `text`, ending before a bracket, that leaves brackets no worse; or none.
 
     Text that ends with an opener or a comma stays: that is a call which goes on below.
     """
     goes_on = text.endswith(("(", "[", "{", ","))
     if goes_on and balance_of(before + text, language).stray <= balance_of(before, language).stray:
         return text
-    bar = balance_of(before + after, language).faults
+    bar = balance_of(before + after, language)
     ends = [i for i, character in enumerate(text) if character in "()[]{}"]
     kept = (text[:end] for end in reversed(ends))
-    return next((k for k in kept if balance_of(before + k + after, language).faults <= bar), "")
+    return next(
+        (k for k in kept if balance_of(before + k + after, language).is_no_worse_than(bar)), ""
+    )

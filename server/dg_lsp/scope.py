@@ -18,6 +18,9 @@ _PYTHON_HEADER = re.compile(
     r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b|\s*\)"
 )
 _LITERAL_OPENS = re.compile(r"(?:[=(\[,:]|\breturn)\s*\{$")
+_LEAVING = frozenset(
+    {"return_statement", "raise_statement", "break_statement", "continue_statement"}
+)
 _TEXT = ("string", "comment", "heredoc", "char_literal")
 """Parts of the names of nodes whose text is no code."""
 _VALUES = frozenset(
@@ -56,6 +59,23 @@ def opens_block(view: CursorView) -> bool:
     if indent_of(following) > indent_of(head):
         return False
     return _opens_in_tree(view, head, len(view.before) - len(above))
+
+
+def is_behind_the_end(view: CursorView) -> bool:
+    """Whether the cursor is on a blank line in a block of Python that was left just above.
+
+    Nothing that stands behind `return x` at its own indentation is ever run.
+    """
+    if view.language != "python" or view.line_before.strip() or view.line_after.strip():
+        return False
+    window = window_of(view)
+    above = "" if window is None else window.before.rstrip()
+    if window is None or not above:
+        return False
+    node: Node | None = window.leaf_at(len(above.encode()) - 1)
+    while node is not None and node.type not in _LEAVING:
+        node = node.parent
+    return node is not None and node.start_point.column == len(view.line_before)
 
 
 def indent_of(line: str) -> int:

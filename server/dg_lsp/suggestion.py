@@ -5,14 +5,17 @@ A filter takes the text so far and the place, and returns the text that is left 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
 
-from dg_lsp.brackets import balance_of, cut_where_balanced
+from dg_lsp.brackets import Balance, balance_of, cut_where_balanced
+from dg_lsp.languages import comment_mark
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.quotes import cut_where_quotes_close, leaves_quote_open
+from dg_lsp.scope import is_behind_the_end
 from dg_lsp.syntax.checks import cut_where_parsed
 from dg_lsp.syntax.window import window_of
 
@@ -22,6 +25,7 @@ BALANCE_CHARS = 4_000
 """How far on each side of the cursor brackets are counted."""
 _MEANING_CHARS = 4
 """A line with fewer characters than this (`}`, `end`) may well stand twice in a row."""
+_WORD = re.compile(r"\w+")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -32,10 +36,14 @@ class Place(msgspec.Struct, frozen=True):
     masked: bool = False
     """Whether the model saw masks in place of secrets."""
 
-    def faults_with(self, text: str) -> int:
+    def balance_with(self, text: str) -> Balance:
         """Brackets without a partner around the cursor once `text` stands there."""
         before, after = self.view.before[-BALANCE_CHARS:], self.view.after[:BALANCE_CHARS]
-        return balance_of(before + text + after, self.view.language).faults
+        return balance_of(before + text + after, self.view.language)
+
+    def faults_with(self, text: str) -> int:
+        """How many these are."""
+        return self.balance_with(text).faults
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -73,6 +81,20 @@ def trimmed(text: str, place: Place) -> str:
     return kept + (" " if apart and text.endswith(" ") else "")
 
 
+def with_words_apart(text: str, place: Place) -> str:
+    """Nothing, when it would only make another word of the one behind the cursor, or put code in
+    front of a comment that has its line to itself.
+
+    `doc` before `doc=1` makes `docdoc=1`. Inside a word (`re|turn`) anything may be missing.
+    """
+    before, after = place.view.line_before, place.view.line_after
+    starts_word = _WORD.match(after) is not None and _WORD.match(before[-1:]) is None
+    if starts_word and _WORD.fullmatch(text):
+        return ""
+    alone = not before.strip() and after.startswith(comment_mark(place.view.language))
+    return "" if alone and "\n" not in text else text
+
+
 def without_repeated_rest(text: str, place: Place) -> str:
     """Without an ending that already stands behind the cursor on its line.
 
@@ -108,6 +130,11 @@ def without_repeated_lines(text: str, place: Place) -> str:
     return text
 
 
+def where_it_is_run(text: str, place: Place) -> str:
+    """Nothing, when the line above returned, raised or left the loop already; a remark may be."""
+    return "" if is_behind_the_end(place.view) and not text.lstrip().startswith("#") else text
+
+
 def without_masks(text: str, place: Place) -> str:
     """Nothing, when the model copied the mask of a secret."""
     return "" if place.masked and holds_mask(text) else text
@@ -115,7 +142,7 @@ def without_masks(text: str, place: Place) -> str:
 
 def with_balanced_brackets(text: str, place: Place) -> str:
     """Cut before a bracket that would be left without its partner."""
-    if place.faults_with(text) <= place.faults_with(""):
+    if place.balance_with(text).is_no_worse_than(place.balance_with("")):
         return text
     before = place.view.before[-BALANCE_CHARS:]
     after = place.view.after[:BALANCE_CHARS]
@@ -159,6 +186,8 @@ FILTERS: list[tuple[Filter, str]] = [
     (first_line, "The model proposed nothing for this line."),
     (without_masks, "The proposal repeats a masked secret."),
     (trimmed, "The model proposed only white space."),
+    (where_it_is_run, "The line above leaves the block, so nothing here would be run."),
+    (with_words_apart, "The proposal would run into what follows the cursor."),
     (without_repeated_rest, "What follows the cursor already says this."),
     (without_repeated_lines, "The next lines already say this."),
     (with_closed_quotes, "The proposal would have left a quote open."),
