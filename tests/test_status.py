@@ -62,6 +62,10 @@ async def test_a_model_that_failed_is_an_engine_that_is_down(clients: Clients) -
     sentence = "No model named 'x' here; put its folder there."
     assert await reason(client) == ("engine_down", sentence)
     assert (await report(client))["state"] == "failed"
+    told = len(client.said("didChangeStatus"))
+    assert await client.complete(*CURSOR) == []
+    await report(client)
+    assert len(client.said("didChangeStatus")) == told  # nothing flickers where nothing works
 
 
 @pytest.mark.asyncio
@@ -92,7 +96,7 @@ async def test_an_engine_that_is_too_slow_is_told_with_its_stage(clients: Client
     assert await client.complete(*CURSOR) == []
     last = (await report(client))["lastReason"]
     assert (last["why"], last["stage"]) == ("too_slow", "engine")
-    assert last["message"].startswith("Nothing was ready within 50 ms; ")
+    assert last["message"].startswith("Nothing was ready within 50 ms; 50 ms went into ")
     assert last["message"].endswith(" ms went into waiting for the engine's first draft.")
 
 

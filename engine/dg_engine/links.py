@@ -125,8 +125,8 @@ class _Child:
             await asyncio.wait_for(self._reading, 0.5)
         code = await self._process.wait()
         words = f"signal {-code}" if code < 0 else f"exit code {code}"
-        last = self._log[-1] if self._log else "it said nothing"
-        return f"The engine stopped ({words}; last line: {last})."
+        said = f"last line: {self._log[-1]}" if self._log else "it said nothing"
+        return f"The engine stopped ({words}; {said})."
 
     async def _read_log(self, stream: asyncio.StreamReader) -> None:
         """Keep the child's last lines; they never hold prompt text."""

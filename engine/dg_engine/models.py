@@ -77,10 +77,10 @@ def find_model(name: str | None = None) -> Path:
     for folder in model_folders():
         if (folder / wanted).is_dir():
             return folder / wanted
-    places = " and ".join(str(folder) for folder in model_folders())
+    places = " or ".join(str(folder) for folder in model_folders())
     raise EngineError(
-        f"No model named {wanted!r}{said} in {places}; "
-        f"put its folder there, or give a path with --model or ${MODEL_VARIABLE}."
+        f"No model named {wanted!r}{said} in {places}; put its folder there, "
+        f"or give a path with the setting model, --model or ${MODEL_VARIABLE}."
     )
 
 

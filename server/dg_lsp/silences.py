@@ -49,7 +49,8 @@ def of_completion(completion: Completion, limit_ms: int) -> Silence:
         case DoneKind.DEADLINE:
             stage, ms = _slowest(completion.ms)
             what = _STAGES.get(stage, stage)
-            sentence = f"Nothing was ready within {limit_ms} ms; {ms:.0f} ms went into {what}."
+            spent = min(ms, limit_ms)  # an engine gets a little longer than it is told
+            sentence = f"Nothing was ready within {limit_ms} ms; {spent:.0f} ms went into {what}."
             return Silence(Why.TOO_SLOW, sentence, stage)
         case DoneKind.CONVERGED | DoneKind.MAX_STEPS:
             return Silence(Why.NO_SUGGESTION, completion.reason)

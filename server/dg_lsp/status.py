@@ -156,7 +156,8 @@ class StatusBoard:
     def status(self) -> Status:
         """What is the case now."""
         state, name = self.model.state, self.model.name
-        busy = self._in_flight > 0 or state in (ModelState.LOADING, ModelState.RESTARTING)
+        works = self._in_flight > 0 and state is not ModelState.FAILED  # that answers at once
+        busy = works or state in (ModelState.LOADING, ModelState.RESTARTING)
         if self._note is not None and state is ModelState.READY:
             return Status(busy, _NOTED[self._note.why], self._note.message, state, name)
         message = self.model.message or _MESSAGES[state]
