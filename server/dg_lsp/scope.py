@@ -78,6 +78,11 @@ def is_behind_the_end(view: CursorView) -> bool:
     return node is not None and node.start_point.column == len(view.line_before)
 
 
+def is_header(line: str, language: str) -> bool:
+    """Whether a line of Python is the head of a block."""
+    return language == "python" and line.endswith(":") and _PYTHON_HEADER.match(line) is not None
+
+
 def indent_of(line: str) -> int:
     """Columns of white space that a line starts with, a tab counting to the next multiple of 8."""
     expanded = line.expandtabs(8)

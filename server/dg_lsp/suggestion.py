@@ -15,7 +15,7 @@ from dg_lsp.languages import comment_mark
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.quotes import cut_where_quotes_close, leaves_quote_open
-from dg_lsp.scope import is_behind_the_end
+from dg_lsp.scope import is_behind_the_end, is_header
 from dg_lsp.syntax.checks import cut_where_parsed
 from dg_lsp.syntax.window import window_of
 
@@ -82,17 +82,19 @@ def trimmed(text: str, place: Place) -> str:
 
 
 def with_words_apart(text: str, place: Place) -> str:
-    """Nothing, when it would only make another word of the one behind the cursor, or put code in
-    front of a comment that has its line to itself.
+    """Nothing, when it would run into what stands behind the cursor.
 
-    `doc` before `doc=1` makes `docdoc=1`. Inside a word (`re|turn`) anything may be missing.
+    `doc` before `doc=1` makes `docdoc=1`; `ter` in `regis|ter` says again what is there, though
+    anything else may be missing inside a word. In front of a whole line, neither code before its
+    comment nor `else:` before its statement is wanted.
     """
     before, after = place.view.line_before, place.view.line_after
-    starts_word = _WORD.match(after) is not None and _WORD.match(before[-1:]) is None
-    if starts_word and _WORD.fullmatch(text):
-        return ""
-    alone = not before.strip() and after.startswith(comment_mark(place.view.language))
-    return "" if alone and "\n" not in text else text
+    if _WORD.match(after) and _WORD.fullmatch(text):
+        return "" if _WORD.match(before[-1:]) is None or after.startswith(text) else text
+    if before.strip() or not after.strip() or "\n" in text:
+        return text
+    is_comment = after.startswith(comment_mark(place.view.language))
+    return "" if is_comment or is_header(text, place.view.language) else text
 
 
 def without_repeated_rest(text: str, place: Place) -> str:
