@@ -25,11 +25,13 @@ from bench.gpu.kernels import (
     HEADS,
     LAYERS,
     PROMPTS,
+    ROUNDING,
     SMALL_PAGES,
     Batch,
     Layer,
     Row,
     batch_of,
+    expect,
     measure_ceilings,
     median_us,
     off_by,
@@ -107,6 +109,24 @@ def beside(batch: Batch) -> Batch:
     return batch._replace(key_pages=keys, value_pages=values)
 
 
+def expect_mixed_batch() -> None:
+    """What our backend leaves to FlashAttention 4 is right for a batch of every kind of sequence;
+    raises SystemExit where it is not."""
+    from dg_engine.vllm_plugin.canvas_attention import flash_attention
+
+    attend = flash_attention()
+    if attend is None:
+        return
+    layer = LAYERS[1]._replace(page_size=SMALL_PAGES["full"])
+    sequences = [(256, 4352, False), (100, 100, True), (0, 50, False), (1, 700, True)]
+    batch = beside(batch_of(layer, sequences, torch.bfloat16, torch.device("cuda")))
+    scale = layer.head_dim**-0.5
+    out = torch.full_like(batch.query, torch.nan)
+    attend(*batch, 8192, scale, out)
+    truth = reference.canvas_attention(*batch, scale=scale)
+    expect("FlashAttention 4, mixed batch", off_by(out, truth), ROUNDING[torch.bfloat16])
+
+
 def measured(name: str, build: Callable[[], Attend], truth: Tensor) -> Row:
     """Time and error, or why there are none."""
     try:
@@ -172,6 +192,7 @@ def main() -> None:
             "partial_dtype": getattr(torch, row["tiling"]["partial_dtype"].removeprefix("torch."))
         }
         best[row["layer"], row["canvas"]] = Tiling(**values)
+    expect_mixed_batch()
     ceilings = measure_ceilings()
     rows: list[Row] = []
     for prompt in PROMPTS:

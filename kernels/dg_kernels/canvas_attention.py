@@ -229,36 +229,36 @@ def _attend_kernel(
             ticket = tickets + block * tl.num_programs(1) + tl.program_id(1)
             if tl.atomic_add(ticket, 1) == splits - 1:
                 greatest = tl.full([BLOCK_M], float("-inf"), tl.float32)
-                weight_at -= split * tokens * (KEY_HEADS * GROUP)
+                first_at = weight_at - split * tokens * (KEY_HEADS * GROUP)
                 for other in range(splits):
-                    at = weight_at + other * tokens * (KEY_HEADS * GROUP)
-                    weight = tl.load(
-                        partial_weights + at,
+                    other_at = first_at + other * tokens * (KEY_HEADS * GROUP)
+                    other_weight = tl.load(
+                        partial_weights + other_at,
                         mask=row_inside,
                         other=float("-inf"),
                         cache_modifier=".cg",
                     )
-                    greatest = tl.maximum(greatest, weight)
+                    greatest = tl.maximum(greatest, other_weight)
                 shift = tl.where(greatest == float("-inf"), 0.0, greatest)
                 total = tl.zeros([BLOCK_M], tl.float32)
                 mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
                 for other in range(splits):
-                    at = weight_at + other * tokens * (KEY_HEADS * GROUP)
-                    weight = tl.load(
-                        partial_weights + at,
+                    other_at = first_at + other * tokens * (KEY_HEADS * GROUP)
+                    other_weight = tl.load(
+                        partial_weights + other_at,
                         mask=row_inside,
                         other=float("-inf"),
                         cache_modifier=".cg",
                     )
-                    weight = tl.exp2(weight - shift)
+                    other_weight = tl.exp2(other_weight - shift)
                     part = tl.load(
-                        partial + at[:, None] * HEAD_DIM + value_column[None, :],
+                        partial + other_at[:, None] * HEAD_DIM + value_column[None, :],
                         mask=row_inside[:, None],
                         other=0.0,
                         cache_modifier=".cg",
                     )
-                    total += weight
-                    mixed += part.to(tl.float32) * weight[:, None]
+                    total += other_weight
+                    mixed += part.to(tl.float32) * other_weight[:, None]
                 mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
                 out_at = (token * out_token_stride + head * out_head_stride)[:, None]
                 tl.store(

@@ -306,19 +306,6 @@ def suffix_alignment(
     return scores
 
 
-def scaled_product(
-    rows_of: Tensor,
-    weights: Tensor,
-    row_scales: Tensor,
-    column_scales: Tensor,
-    *,
-    dtype: torch.dtype = torch.bfloat16,
-) -> Tensor:
-    """See dg_kernels.scaled_product.scaled_product."""
-    product = rows_of.float() @ weights.float().T
-    return (product * row_scales.reshape(-1, 1) * column_scales.reshape(1, -1)).to(dtype)
-
-
 def rounded_root(size: int, dtype: torch.dtype) -> float:
     """1 / sqrt(size), rounded as a router rounds it."""
     return float(torch.tensor(size**-0.5, dtype=dtype))

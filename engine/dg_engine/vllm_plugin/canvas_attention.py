@@ -1,7 +1,9 @@
-"""Our attention kernel as a vLLM backend: `attention_backend="CUSTOM"`, for every layer.
+"""Our attention as a vLLM backend: `attention_backend="CUSTOM"`, for every layer.
 
 Where keys and values lie, and how they get there, is upstream's Triton backend; what reads them is
-`dg_kernels.canvas_attention`, by either mask rule.
+`dg_kernels.canvas_attention`, by either mask rule. Many queries on a layer that sees everything,
+where no rule matters, are FlashAttention 4's where vLLM brings it: it shares its keys between more
+of the chip than Triton can (bench/results/gpu.md).
 """
 
 # vLLM is not part of the environment that types are checked in.
@@ -9,7 +11,10 @@ Where keys and values lie, and how they get there, is upstream's Triton backend;
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -26,6 +31,11 @@ from dg_engine.vllm_plugin.tickets import tickets
 PAGE = 32
 """Tokens of a page: a tile of keys. What of a prompt is not in the cache ends within two of them,
 so that larger ones would have more of it read again for every job."""
+
+
+FLASH_TOKENS = 192
+"""Of a batch that FlashAttention 4 may read a full layer for; below it our kernel is as fast."""
+FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
 
 class CanvasAttentionBackend(TritonAttentionBackend):
@@ -74,6 +84,7 @@ class CanvasAttention(TritonAttentionImpl):
         window = self.sliding_window[0]
         self._window = window + 1 if window >= 0 else None
         anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
+        self._flash = flash_attention() if self._window is None else None
         self._rule: reference.MaskRule = "anchored" if anchored else "symmetric"
 
     def forward(
@@ -98,6 +109,13 @@ class CanvasAttention(TritonAttentionImpl):
         if not isinstance(causal, Tensor):
             causal = torch.full_like(lengths, causal)
         key_pages, value_pages = kv_cache.transpose(1, 2).split(self.head_size, -1)
+        if self._flash and tokens >= FLASH_TOKENS and query.dtype in FLASH_DTYPES:
+            self._flash(
+                query[:tokens], key_pages, value_pages, attn_metadata.block_table,
+                attn_metadata.query_start_loc, lengths, causal, attn_metadata.max_seq_len,
+                self.scale, output[:tokens],
+            )  # fmt: skip
+            return output
         canvas_attention(
             query[:tokens],
             key_pages,
@@ -114,3 +132,35 @@ class CanvasAttention(TritonAttentionImpl):
             tickets=tickets(query.device, "attention"),
         )
         return output
+
+
+@functools.cache
+def flash_attention() -> Callable[..., None] | None:
+    """FlashAttention 4 over a layer that sees everything, where this vLLM and GPU have it.
+
+    Arguments as those of dg_kernels.canvas_attention, then the greatest number of keys that a
+    sequence may have, the factor of the scores and the output.
+    """
+    try:
+        from vllm.vllm_flash_attn import flash_attn_interface as flash
+    except ImportError:
+        return None
+    attend = flash.flash_attn_varlen_func
+    by_sequence = "dynamic_causal" in inspect.signature(attend).parameters
+    if not by_sequence or not flash.is_fa_version_supported(4):
+        return None
+
+    def attend_fully(
+        query: Tensor, key_pages: Tensor, value_pages: Tensor, block_table: Tensor,
+        query_starts: Tensor, key_counts: Tensor, causal: Tensor, most_keys: int, scale: float,
+        out: Tensor,
+    ) -> None:  # fmt: skip
+        # A captured graph serves any share of its tokens in one sequence.
+        attend(
+            q=query, k=key_pages, v=value_pages, out=out, cu_seqlens_q=query_starts,
+            max_seqlen_q=len(query), seqused_k=key_counts, max_seqlen_k=most_keys,
+            softmax_scale=scale, causal=True, dynamic_causal=causal, window_size=None,
+            block_table=block_table, num_splits=0, fa_version=4,
+        )  # fmt: skip
+
+    return attend_fully

@@ -19,16 +19,13 @@ import triton.language as tl
 from dg_kernels.feed_forward import activate, enter, leave
 from dg_kernels.reference import FP8, Entered, Norms
 from torch import Tensor
+from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.fused_moe import fused_moe
 from vllm.model_executor.models import gemma4
-
-from dg_engine.vllm_plugin.products import product
-from dg_engine.vllm_plugin.tickets import tickets
 
 LOG = logging.getLogger(__name__)
 NAME = "dg_feed_forward"
 """Attribute of a decoder layer: the name of its block here, or nothing where upstream's runs."""
-LANES = ("forward", "dense")
 
 _blocks: dict[str, FeedForward] = {}
 _side: dict[int, torch.cuda.Stream] = {}
@@ -80,11 +77,14 @@ class FeedForward:
         return leave(dense, routed, entered.total, self._norms, self._scalar)
 
     def _dense(self, entered: Entered) -> Tensor:
-        gate_up = product(
-            entered.dense, self._gate_up, entered.dense_scales, self._gate_up_scales, "dense"
-        )
+        gate_up = vllm_ops.cutlass_scaled_mm(
+            entered.dense, self._gate_up, entered.dense_scales, self._gate_up_scales,
+            entered.total.dtype,
+        )  # fmt: skip
         active, scales = activate(gate_up)
-        return product(active, self._down, scales, self._down_scales, "dense")
+        return vllm_ops.cutlass_scaled_mm(
+            active, self._down, scales, self._down_scales, entered.total.dtype
+        )
 
     def _routed(self, entered: Entered) -> Tensor:
         """Weighted outputs of the chosen experts [rows, chosen, hidden]."""
@@ -128,13 +128,13 @@ class FeedForward:
 
 
 def _weights_of(linear: Any) -> tuple[Tensor, Tensor]:
-    """FP8 [columns, depth] and a scale for each column."""
+    """FP8 [depth, columns], contiguous along the depth, and a scale for each column."""
     weight, scales = linear.weight, getattr(linear, "weight_scale", None)
     if weight.dtype != FP8 or scales is None or weight.stride(0) != 1:
         raise Unfit("dense weights that are not FP8, turned for a product")
     if scales.numel() != weight.shape[1]:
         raise Unfit("dense weights that are not scaled by channel")
-    return weight.t(), scales
+    return weight, scales
 
 
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
@@ -169,8 +169,6 @@ def fuse(model: torch.nn.Module, device: torch.device) -> int:
         setattr(layer, NAME, name)
         fused += 1
     if fused:
-        for lane in LANES:
-            tickets(device, lane)
         _side_stream(device)
         _let_layers_choose()
     return fused

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any
 
 import torch
 from vllm.model_executor.models.diffusion_gemma import (
@@ -23,7 +20,6 @@ from vllm.model_executor.models.gemma4_mm import (
 from vllm.multimodal import MULTIMODAL_REGISTRY
 
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
-from dg_engine.vllm_plugin.gpu_defaults import fuses_layers
 from dg_engine.vllm_plugin.model_state import CanvasModelState
 
 VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
@@ -38,10 +34,6 @@ SCALAR = re.compile(r"\.layers\.(\d+)\.layer_scalar$")
 )
 class CanvasDiffusionGemma(DiffusionGemmaForConditionalGeneration):
     """The architecture `DiffusionGemmaForBlockDiffusion` as long as the plugin is installed."""
-
-    def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
-        with _products(vllm_config):
-            super().__init__(vllm_config=vllm_config, prefix=prefix)
 
     @staticmethod
     def get_model_state_cls() -> type[CanvasModelState]:
@@ -62,15 +54,6 @@ class CanvasDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         if self.vision_tower is None:
             weights = (one for one in weights if not one[0].startswith(VISION))
         return super().load_weights(same_scalars(weights))
-
-
-def _products(vllm_config: Any) -> AbstractContextManager[None]:
-    """How the layers that are made inside multiply."""
-    if not fuses_layers(vllm_config):
-        return contextlib.nullcontext()
-    from dg_engine.vllm_plugin.products import preferred
-
-    return preferred()
 
 
 def same_scalars(
