@@ -183,7 +183,9 @@ async def test_an_edit_that_fails_keeps_the_old_lines(tokenizer: Tokenizer) -> N
 
 
 class Racing(ScriptedEngine):
-    """Answers with one row for each line of its script."""
+    """Answers with one row for each line of its script, the first as sure as `row_scores` says."""
+
+    row_scores: tuple[float, ...] = (-0.1,)
 
     def _frame(self, job: CanvasJob, step: int, answer: str, done: Done | None) -> Frame:
         frames = [super(Racing, self)._frame(job, step, t, done) for t in answer.split("\n")]
@@ -191,6 +193,7 @@ class Racing(ScriptedEngine):
             frames[0],
             ids=[frame.ids[0] for frame in frames][: job.alternatives],
             widths=[frame.widths[0] for frame in frames],
+            scores=list(self.row_scores),
         )
 
 
@@ -213,6 +216,26 @@ async def test_alternatives_of_a_race_differ_in_more_than_white_space(
     completion = await completer.complete(SOURCE, CURSOR, alternatives=wanted)
     assert [completion.insert, *completion.alternatives] == texts
     assert engine.jobs[0].widths
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("sure", "texts"),
+    [
+        ((0.9, 0.5, 0.4), ["a", "b", "1"]),
+        ((0.9, 0.5, 0.1), ["a", "b"]),
+        ((0.01, 0.5, 0.1), ["a", "b"]),
+        ((0.9, math.nan, math.nan), ["a", "b", "1"]),
+    ],
+)
+async def test_alternatives_of_which_the_model_is_not_sure_are_left_out(
+    tokenizer: Tokenizer, sure: tuple[float, ...], texts: list[str]
+) -> None:
+    engine = Racing(tokenizer, ["a\nb\n1"])
+    engine.row_scores = tuple(math.log(s) for s in sure)
+    completer = Completer(engine, tokenizer, prompt_format_for(tokenizer, Path("tiny")))
+    completion = await completer.complete(SOURCE, CURSOR, alternatives=3)
+    assert [completion.insert, *completion.alternatives] == texts
 
 
 @pytest.mark.asyncio

@@ -10,6 +10,7 @@ from dg_lsp.suggestion import (
     FILTERS,
     Filter,
     Place,
+    at_the_indentation,
     first_line,
     suggestion_of,
     trimmed,
@@ -17,8 +18,10 @@ from dg_lsp.suggestion import (
     with_balanced_brackets,
     with_line_endings,
     with_words_apart,
+    within_the_block,
     without_repeated_lines,
     without_repeated_rest,
+    without_second_import,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +60,23 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (with_words_apart, "‸# -*- coding: utf-8 -*-\n", False, "Request", ""),
     (with_words_apart, "    ‸# a remark\n", False, "x = 1  ", ""),
     (with_words_apart, "x = ‸# a remark\n", False, "1  ", "1  "),
+    # what the editor indented already, and what leaves the block
+    (at_the_indentation, "def f():\n    ‸\n", True, "    a()\n    b()", "a()\n    b()"),
+    (at_the_indentation, "def f():\n    ‸\n", True, "    a()\n        b()", "a()\n    b()"),
+    (at_the_indentation, "def f():\n\t‸\n", True, "\ta:\n\t\t\tb()\n", "a:\n\t\tb()\n"),
+    (at_the_indentation, "def f():\n‸\n", True, "    a()", "    a()"),
+    (at_the_indentation, "    if a:\n    ‸\n", True, "    b()", "    b()"),
+    (at_the_indentation, "f(a,\n  ‸\n", False, "  b)", "  b)"),
+    (within_the_block, "def f():\n    ‸\n", True, "a()\n + b", "a()"),
+    (within_the_block, "def f():\n    ‸\n", True, "a()\n\n\ndef g():\n    b()", "a()"),
+    (within_the_block, "def f():\n    ‸\n", True, "a()\n    b()", "a()\n    b()"),
+    (within_the_block, "if a:\n    ‸\n", True, "b()\nelse:\n    c()", "b()\nelse:\n    c()"),
+    (within_the_block, "def f():\n    ‸\n", True, 'a("""\nb""")', 'a("""\nb""")'),
+    # imports
+    (without_second_import, "import os\n‸\n", False, "import os", ""),
+    (without_second_import, "im‸\nimport os\n", False, "port os", ""),
+    (without_second_import, "import os\n‸\n", False, "import os.path", "import os.path"),
+    (without_second_import, "a()\n‸\n", False, "a()", "a()"),
     # behind what leaves the block
     (where_it_is_run, "def f():\n    return 1\n    ‸\n", False, "return 1", ""),
     (where_it_is_run, "def f():\n    raise E(\n        x\n    )\n\n    ‸\n", False, "y", ""),

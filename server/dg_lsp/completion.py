@@ -61,6 +61,11 @@ __all__ = [
 ]
 
 
+ALTERNATIVE_SHARE = 0.5
+"""How sure the model must be of further texts, as a share of `least_confidence`: below it, those
+of dg-tiny were words without sense."""
+
+
 class Completer:
     """Asks an engine for the text at a cursor or in place of lines."""
 
@@ -148,7 +153,8 @@ class Completer:
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
         # Several rows may come to the same text.
         looked_at = 1 if alternatives == 1 else 2 * alternatives
-        texts = [self._text(job, answer.frame, row) for row in rows[:looked_at]]
+        likely = [row for row in rows if row == 0 or self._is_likely(answer.frame, row)]
+        texts = [self._text(job, answer.frame, row) for row in likely[:looked_at]]
         offers = [suggestion_of(text, place) for text in texts]
         found = _distinct([offer.text for offer in offers])
         first = found[0] if found else ""
@@ -244,6 +250,12 @@ class Completer:
         if frame is None:
             return ""
         return self.prompt_format.answer(filled_in(job, frame.ids[row], width_of(frame, row)))
+
+    def _is_likely(self, frame: Frame | None, row: int) -> bool:
+        """Whether an alternative is worth reading, as far as the engine tells."""
+        if frame is None or len(frame.scores) <= row or math.isnan(frame.scores[row]):
+            return True
+        return math.exp(frame.scores[row]) >= ALTERNATIVE_SHARE * self.settings.least_confidence
 
     def _new_id(self) -> str:
         return f"job-{next(self._numbers)}"

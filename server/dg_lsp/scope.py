@@ -61,6 +61,12 @@ def opens_block(view: CursorView) -> bool:
     return _opens_in_tree(view, head, len(view.before) - len(above))
 
 
+def is_inside_its_block(view: CursorView) -> bool:
+    """Whether the cursor's blank line is indented more than the line above that opens its block."""
+    head = view.before[: view.before.rfind("\n") + 1].rstrip().rpartition("\n")[2]
+    return opens_block(view) and indent_of(view.line_before) > indent_of(head)
+
+
 def is_behind_the_end(view: CursorView) -> bool:
     """Whether the cursor is on a blank line in a block of Python that was left just above.
 

@@ -98,7 +98,12 @@ class Window:
                 continue
             faults += node.is_error or node.is_missing or (ends and _is_stray_end(node))
             if node.has_error or ends:
-                rest.extend(node.children)
+                children = node.children
+                # The line break between `a()b` is missing from a tree that does not show breaks.
+                faults += node.has_error and not (
+                    node.is_error or any(c.has_error or c.is_missing for c in children)
+                )
+                rest.extend(children)
         return faults
 
 
