@@ -7,6 +7,7 @@ import re
 import hypothesis
 from dg_lsp.documents import ContentChange, Document
 from dg_lsp.lines import Lines, body_of
+from dg_lsp.next_edit.diagnostics import NOTHING_KNOWN, Diagnostic, Known
 from dg_lsp.next_edit.finder import found_after
 from dg_lsp.next_edit.history import Edited, History
 from dg_lsp.next_edit.proposal import Origin, Proposal, minimal
@@ -15,6 +16,8 @@ from dg_lsp.shown.changes import change_between
 from hypothesis import strategies as st
 
 URI = "file:///project/a.py"
+MANY = 1_000
+"""More edits than there are."""
 NAMES = st.sampled_from(["alpha", "beta", "x", "é", "self"])
 NEW_NAMES = st.sampled_from(["new", "ñew", "new", "beta"])
 STATEMENTS = st.sampled_from(
@@ -85,6 +88,19 @@ def test_many_random_sessions_suggest_something() -> None:
     assert sum(seen) > len(seen) / 10
 
 
+def test_many_random_sessions_with_diagnostics_suggest_something_by_them() -> None:
+    seen: list[bool] = []
+
+    @hypothesis.given(sessions())
+    @hypothesis.settings(deadline=None, max_examples=200, database=None, derandomize=True)
+    def look(versions: list[str]) -> None:
+        found = proposals(versions, True)[2]
+        seen.append(any(one.origin is Origin.DIAGNOSTIC for one in found))
+
+    look()
+    assert sum(seen) > len(seen) / 20
+
+
 def followed(versions: list[str]) -> tuple[Lines, list[Edited]]:
     """The newest version and its edits, as a session keeps them."""
     history = History()
@@ -98,17 +114,32 @@ def followed(versions: list[str]) -> tuple[Lines, list[Edited]]:
     return before, history.of(URI)
 
 
-def proposals(versions: list[str]) -> tuple[Lines, list[Edited], list[Proposal]]:
+def complaints(lines: Lines, is_known: bool) -> Known:
+    """Another server that knows no name at all, since the last edit or since nobody knows when."""
+    found = tuple(
+        Diagnostic(number, word.start(), word.end(), f'"{word[0]}" is not defined')
+        for number in range(lines.count)
+        for word in re.finditer(r"[^\W\d]\w*", lines[number])
+    )
+    return Known(found, (MANY,) * len(found), 0 if is_known else None)
+
+
+def proposals(
+    versions: list[str], is_known: bool | None = None
+) -> tuple[Lines, list[Edited], list[Proposal]]:
     """Everything that would be proposed for the newest version, or asked the model about."""
     lines, edits = followed(versions)
-    found = found_after(lines, "python", edits)
+    known = NOTHING_KNOWN if is_known is None else complaints(lines, is_known)
+    found = found_after(lines, "python", edits, known=known)
     return lines, edits, [*found.likely, *found.wider, *([found.certain] if found.certain else [])]
 
 
-@hypothesis.given(sessions())
-@hypothesis.settings(deadline=None, max_examples=300)
-def test_a_proposal_never_restores_what_an_edit_took_away(versions: list[str]) -> None:
-    lines, edits, found = proposals(versions)
+@hypothesis.given(sessions(), st.sampled_from([None, False, True]))
+@hypothesis.settings(deadline=None, max_examples=600)
+def test_a_proposal_never_restores_what_an_edit_took_away(
+    versions: list[str], is_known: bool | None
+) -> None:
+    lines, edits, found = proposals(versions, is_known)
     for proposal in found:
         assert not any(edit.first <= proposal.line < edit.end for edit in edits)
         made = body_of(proposal.made(lines)).strip()
@@ -117,12 +148,12 @@ def test_a_proposal_never_restores_what_an_edit_took_away(versions: list[str]) -
             assert made not in {body_of(line).strip() for line in edit.old} - now
 
 
-@hypothesis.given(sessions(), st.sampled_from(Encoding))
-@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.given(sessions(), st.sampled_from(Encoding), st.sampled_from([None, False, True]))
+@hypothesis.settings(deadline=None, max_examples=600)
 def test_a_proposal_applies_cleanly_as_one_edit_of_an_editor(
-    versions: list[str], encoding: Encoding
+    versions: list[str], encoding: Encoding, is_known: bool | None
 ) -> None:
-    lines, _, found = proposals(versions)
+    lines, _, found = proposals(versions, is_known)
     document = Document(URI, 1, "python", lines)
     for proposal in found:
         start, end = (

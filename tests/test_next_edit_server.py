@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from dg_lsp.documents import Document
+from dg_lsp.methods.copilot_inline_edit import Context, Params, on_receipt
+from dg_lsp.methods.diagnostics import Diagnostic
+from dg_lsp.methods.text import DocumentId
 
 from tests import server_fixtures
+from tests.scripted_server import scripted_server
 from tests.server_fixtures import CANCELLED, Clients
 from tests.wire_client import CAPABILITIES, DOCUMENT, WireClient
 
@@ -67,6 +74,14 @@ class Author:
     async def next(self) -> list[dict[str, Any]]:
         """What is proposed."""
         return (await self.client.answer(self.ask()))["result"]["edits"]
+
+    async def after(self, *diagnostics: dict[str, Any]) -> list[dict[str, Any]]:
+        """What is proposed, when these are all diagnostics of the document."""
+        params = {
+            "textDocument": {"uri": self.uri, "version": self.version},
+            "context": {"triggerKind": 2, "diagnostics": list(diagnostics)},
+        }
+        return (await self.client.request(METHOD, params))["result"]["edits"]
 
     async def take(self, edit: dict[str, Any]) -> None:
         """Apply a proposal and run its command."""
@@ -250,6 +265,98 @@ async def test_nothing_is_proposed_in_a_file_that_is_excluded(clients: Clients, 
     writer = Author(client, uri=f"file:///project/{name}")
     writer.rename()
     assert await writer.next() == []
+
+
+def unknown(line: int, start: int, name: str, **more: Any) -> dict[str, Any]:
+    """A diagnostic as a client of a language server for TypeScript has it."""
+    place = {
+        "start": {"line": line, "character": start},
+        "end": {"line": line, "character": start + len(name)},
+    }
+    message = f"Cannot find name '{name}'."
+    return {"range": place, "message": message, "severity": 1, "code": 2304, "source": "ts", **more}
+
+
+SCRIPT = "function f(rows) {\n  let a = 1;\n  return rows;\n}\n"
+
+
+async def script(clients: Clients, **told: Any) -> Author:
+    """Someone who writes JavaScript, whose names nobody here knows."""
+    client = await clients.process(**told)
+    await client.initialize(initializationOptions={"nextEdit": True, "prefetch": False})
+    writer = Author(client, "", "file:///project/b.ts")
+    client.notify("textDocument/didClose", {"textDocument": {"uri": writer.uri}})
+    writer.text = SCRIPT
+    document = {"uri": writer.uri, "languageId": "typescript", "version": 1, "text": SCRIPT}
+    client.notify("textDocument/didOpen", {"textDocument": document})
+    return writer
+
+
+async def test_a_name_that_another_server_does_not_know_any_more_is_renamed(
+    clients: Clients,
+) -> None:
+    writer = await script(clients)
+    assert await writer.after() == []
+    writer.edit(0, 11, 15, "items")
+    (edit,) = await writer.after(unknown(2, 9, "rows"))
+    await writer.take(edit)
+    assert writer.text == "function f(items) {\n  let a = 1;\n  return items;\n}\n"
+    assert await writer.after() == []
+    assert (await writer.client.engine())["prefetches"] == 0
+
+
+@pytest.mark.parametrize("more", [{"severity": 3}, {"severity": 4}, {"tags": [1]}])
+async def test_hints_and_what_is_unused_are_no_places(
+    clients: Clients, more: dict[str, Any]
+) -> None:
+    writer = await script(clients)
+    assert await writer.after() == []
+    writer.edit(0, 11, 15, "items")
+    assert await writer.after(unknown(2, 9, "rows", **more)) == []
+    assert (await writer.client.engine())["prefetches"] == 0
+
+
+@pytest.mark.parametrize(("answer", "made"), [(" items", ["items"]), (" rows", [])])
+async def test_what_code_actions_tell_of_is_a_place_that_the_model_is_asked_about(
+    clients: Clients, answer: str, made: list[str]
+) -> None:
+    writer = await script(clients, ahead=[answer])
+    writer.edit(0, 11, 15, "items")
+    found = unknown(2, 9, "rows")
+    params = {
+        "textDocument": {"uri": writer.uri},
+        "range": found["range"],
+        "context": {"diagnostics": [found]},
+    }
+    await writer.client.request("textDocument/codeAction", params)
+    for edit in await writer.next():
+        writer.apply(edit)
+    assert [name for name in ("items",) if f"return {name}" in writer.text] == made
+    assert (await writer.client.engine())["prefetches"] == 1
+
+
+async def test_what_diagnostics_say_is_not_shown_to_the_model(clients: Clients) -> None:
+    writer = await script(clients, ahead=[" items"])
+    writer.edit(0, 11, 15, "items")
+    found = unknown(2, 9, "rows")
+    found["message"] += f" Did you mean {CANARY}?"
+    assert len(await writer.after(found)) == 1
+    shown = (await writer.client.request("test/shown_ahead", {}))["result"]
+    assert shown
+    assert CANARY not in str(shown)
+
+
+async def test_diagnostics_of_a_file_that_is_excluded_are_not_looked_at(tiny: Path) -> None:
+    session = scripted_server(tiny, {"answers": []}).session
+    wanted = [msgspec.convert(unknown(0, 0, "A"), Diagnostic)]
+    held: list[int] = []
+    for name in (".env", "a.py"):
+        document = Document.of(f"file:///project/{name}", 1, "python", "A = 1\n")
+        session.documents.put(document)
+        params = Params(DocumentId(document.uri, 1), context=Context(diagnostics=wanted))
+        on_receipt(session, params)
+        held.append(len(session.next_edits.request(document, "").known.found))
+    assert held == [0, 1]
 
 
 async def test_no_secret_is_shown_to_the_model(clients: Clients) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 from lsprotocol import types
@@ -13,6 +12,7 @@ from dg_lsp.docstrings import gap_at
 from dg_lsp.documents import Document
 from dg_lsp.lines import body_of
 from dg_lsp.marks import marks_in
+from dg_lsp.methods.diagnostics import Diagnostic, placed
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.positions import Range
 from dg_lsp.prompts.view import view_at
@@ -25,17 +25,6 @@ MOST_DIAGNOSTICS = 5
 """Diagnostics of one range that get an action each."""
 _TITLE_CHARS = 60
 _INSTRUCTION_CHARS = 500
-
-
-class Diagnostic(msgspec.Struct, frozen=True, rename="camel"):
-    """What we read of a Diagnostic, and what goes back with its action."""
-
-    range: Range
-    message: str
-    severity: int | None = None
-    code: int | str | None = None
-    source: str | None = None
-    data: Any = None
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -60,6 +49,9 @@ async def handle(session: Session, params: Params) -> list[types.CodeAction]:
         return []
     told = [(d.range.start.line, d.message) for d in params.context.diagnostics]
     session.context.diagnosed(document, told)
+    if session.configuration_of(document.uri).next_edit:
+        here = placed(document, params.context.diagnostics, session.encoding)
+        session.next_edits.diagnosed(document, here)
     only = params.context.only
     return [
         action

@@ -19,8 +19,10 @@ from lsprotocol import types
 from dg_lsp.commands import next_edit_accepted
 from dg_lsp.completion import Completer
 from dg_lsp.documents import Document
+from dg_lsp.methods.diagnostics import Diagnostic, placed
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.next_edit.desk import ENDED, Request
+from dg_lsp.next_edit.diagnostics import MOST_TOLD
 from dg_lsp.next_edit.proposal import Proposal
 from dg_lsp.positions import Position
 from dg_lsp.session import Session
@@ -34,11 +36,19 @@ IN_NOTEBOOK = "Next edits are not proposed in notebooks."
 TOO_SLOW = "The model had no answer in time."
 
 
+class Context(msgspec.Struct, frozen=True):
+    """What a client may add, beside what nothing here depends on."""
+
+    diagnostics: list[Diagnostic] | None = None
+    """All of the document, as it stands, by whatever server; None: the client does not say."""
+
+
 class Params(msgspec.Struct, frozen=True, rename="camel"):
     """What clients send; the position is the cursor's, which the edits before tell more than."""
 
     text_document: DocumentId
     position: Position | None = None
+    context: Context | None = None
 
 
 class Asked(NamedTuple):
@@ -51,10 +61,11 @@ class Asked(NamedTuple):
 def on_receipt(session: Session, params: Params) -> Asked:
     """What is asked about; what is typed from now on comes behind it."""
     uri = params.text_document.uri
-    return Asked(uri, _request(session, uri, params.text_document.version))
+    return Asked(uri, _request(session, uri, params))
 
 
-def _request(session: Session, uri: str, stated: int | None) -> Request | str:
+def _request(session: Session, uri: str, params: Params) -> Request | str:
+    stated = params.text_document.version
     document = session.documents.get(uri)
     if document is None:
         return NOT_OPEN.message
@@ -65,6 +76,10 @@ def _request(session: Session, uri: str, stated: int | None) -> Request | str:
     decision = session.may_complete(uri)
     if not decision.allowed:
         return decision.reason
+    if params.context is not None and params.context.diagnostics is not None:
+        given = params.context.diagnostics
+        told = placed(document, given, session.encoding)
+        session.next_edits.diagnosed(document, told, whole=len(given) <= MOST_TOLD)
     return session.next_edits.request(document, session.shown_path(uri))
 
 

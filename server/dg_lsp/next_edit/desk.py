@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +13,7 @@ from dg_lsp.completion import Completer
 from dg_lsp.documents import Document
 from dg_lsp.flights import Flight
 from dg_lsp.lines import Lines, body_of
+from dg_lsp.next_edit.diagnostics import Diagnostic, Diagnostics, Known
 from dg_lsp.next_edit.finder import MOST_LIKELY, found_after
 from dg_lsp.next_edit.guess import Place, agrees
 from dg_lsp.next_edit.history import Edited, History
@@ -34,6 +35,8 @@ class Request(NamedTuple):
     edits: list[Edited]
     path: str
     """As a model is told."""
+    known: Known = Known()
+    """What other servers say is wrong in it."""
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -62,6 +65,7 @@ class NextEdits:
 
     def __init__(self) -> None:
         self.history = History()
+        self._diagnostics = Diagnostics()
         self._offered: list[Offered] = []
         self._numbers = itertools.count(1)
         self._draws = False
@@ -79,16 +83,27 @@ class NextEdits:
     def closed(self, uri: str) -> None:
         """A document was closed, or opened anew."""
         self.history.closed(uri)
+        self._diagnostics.closed(uri)
         self._offered = [one for one in self._offered if one.uri != normalised(uri)]
 
     def forget(self) -> None:
         """Settings changed."""
         self.history = History()
+        self._diagnostics.forget()
         self._offered = []
+
+    def diagnosed(
+        self, document: Document, found: Sequence[Diagnostic], *, whole: bool = False
+    ) -> None:
+        """The editor passed on what is wrong in the newest version: some of it, or the `whole`."""
+        revision = self.history.revision(document.uri)
+        self._diagnostics.told(document.uri, document.lines, found, revision, whole=whole)
 
     def request(self, document: Document, path: str) -> Request:
         """What there is to go by now."""
-        return Request(document, self.history.of(document.uri), path)
+        uri = document.uri
+        known = self._diagnostics.of(uri, document.lines, self.history.revision(uri))
+        return Request(document, self.history.of(uri), path, known)
 
     def follow(self, uri: str, flight: Flight) -> None:
         """A request for a document is being worked on."""
@@ -109,7 +124,12 @@ class NextEdits:
         document = request.document
         allowed = self._allowed(document)
         found = await asyncio.to_thread(
-            found_after, document.lines, document.language, request.edits, allowed
+            found_after,
+            document.lines,
+            document.language,
+            request.edits,
+            allowed,
+            request.known,
         )
         if found.certain is not None or not (found.likely or found.wider):
             return found.certain or NOTHING

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dg_lsp.brackets import balance_of
 from dg_lsp.lines import Lines, body_of
+from dg_lsp.next_edit.diagnostics import NOTHING_KNOWN, Known, left_over, lines_of
 from dg_lsp.next_edit.history import Edited
 from dg_lsp.next_edit.proposal import Origin, Proposal, minimal, restores
 from dg_lsp.next_edit.renames import Rename, renames_of
@@ -47,8 +48,12 @@ def found_after(
     language: str,
     history: Sequence[Edited],
     allowed: Callable[[Proposal], bool] = lambda proposal: True,
+    known: Known = NOTHING_KNOWN,
 ) -> Found:
-    """What the newest edit of a document suggests; what is not `allowed` is passed over."""
+    """What the newest edit of a document suggests; what is not `allowed` is passed over.
+
+    `known` are diagnostics of this version.
+    """
     if not history or sum(len(line) for chunk in lines.chunks for line in chunk) > MOST_CHARS:
         return Found(None, [], [])
     renames = _renames(lines, language, history)
@@ -68,17 +73,23 @@ def found_after(
             and leaves_whole(proposal, lines, language)
         )
 
+    left = left_over(lines, history, known)
     certain = chain(
-        chain.from_iterable(_of_rename(rename, lines) for rename in renames),
+        chain.from_iterable(_of_rename(rename, lines, Origin.RENAME) for rename in renames),
+        chain.from_iterable(_of_rename(one.caused, lines, Origin.DIAGNOSTIC) for one in left),
         _of_repeats(lines, seen, Origin.REPEAT),
     )
     first = next(filter(usable, certain), None)
     if first is not None:
         return Found(first, [], [])
-    likely, wider = (
-        filter(usable, _of_repeats(lines, [o for o in once if o.near is near], Origin.MODEL))
+    wrong = lines_of(known, history[0].since)
+    once.sort(key=lambda one: one.line not in wrong)
+    near, far = (
+        _of_repeats(lines, [o for o in once if (o.near or o.line in wrong) is near], Origin.MODEL)
         for near in (True, False)
     )
+    perhaps = chain.from_iterable(_of_rename(one.perhaps, lines, Origin.MODEL) for one in left)
+    likely, wider = filter(usable, chain(perhaps, near)), filter(usable, far)
     return Found(None, list(islice(likely, MOST_LIKELY)), list(islice(wider, MOST_LIKELY)))
 
 
@@ -91,11 +102,11 @@ def _renames(lines: Lines, language: str, history: Sequence[Edited]) -> list[Ren
     return renames_of(parsed(parser, raw), raw, lines, history)
 
 
-def _of_rename(rename: Rename, lines: Lines) -> Iterator[Proposal]:
+def _of_rename(rename: Rename, lines: Lines, origin: Origin) -> Iterator[Proposal]:
     """One proposal a line, the nearest behind the edit first, then those before it."""
     numbers, at = {spot.line for spot in rename.spots}, rename.line
     for number in sorted(numbers, key=lambda n: (n < at, abs(n - at))):
-        yield minimal(lines, number, _renamed(lines, rename, number), Origin.RENAME)
+        yield minimal(lines, number, _renamed(lines, rename, number), origin)
 
 
 def _renamed(lines: Lines, rename: Rename, number: int) -> str:

@@ -23,6 +23,8 @@ class Edited(msgspec.Struct, frozen=True):
     """How many they are now."""
     old: tuple[str, ...]
     """What they were, with their line breaks."""
+    since: int = 0
+    """The document's revision in which they were that last."""
 
     @property
     def end(self) -> int:
@@ -39,7 +41,7 @@ class Edited(msgspec.Struct, frozen=True):
         head = alike(self.old, new)
         tail = alike(self.old[head:][::-1], new[head:][::-1])
         old = self.old[head : len(self.old) - tail]
-        return Edited(self.first + head, self.count - head - tail, old)
+        return Edited(self.first + head, self.count - head - tail, old, self.since)
 
     def undone(self, lines: Lines) -> Lines:
         """The text without this edit."""
@@ -54,10 +56,15 @@ class History:
 
     def __init__(self) -> None:
         self._edits: dict[str, list[Edited]] = {}
+        self._revisions: dict[str, int] = {}
 
     def of(self, uri: str) -> list[Edited]:
         """The last edits of a document, in its newest version."""
         return list(self._edits.get(normalised(uri), ()))
+
+    def revision(self, uri: str) -> int:
+        """How often a document has changed since it was opened."""
+        return self._revisions.get(normalised(uri), 0)
 
     def changed(self, uri: str, before: Lines, change: Change, after: Lines) -> None:
         """Lines of a document changed; an edit that touches older ones is one with them."""
@@ -72,7 +79,9 @@ class History:
                 others.append(moved)
             else:
                 others.append(edit)
-        merged = _merged(touched, before, change)
+        revision = self._revisions.get(key, 0)
+        self._revisions[key] = revision + 1
+        merged = _merged(touched, before, change, revision)
         if max(merged.count, len(merged.old)) <= MOST_LINES:
             merged = merged.trimmed(after)
             if merged.old or merged.count:
@@ -82,6 +91,7 @@ class History:
     def closed(self, uri: str) -> None:
         """A document was closed, or opened anew."""
         self._edits.pop(normalised(uri), None)
+        self._revisions.pop(normalised(uri), None)
 
 
 def _touches(edit: Edited, change: Change) -> bool:
@@ -94,7 +104,7 @@ def _touches(edit: Edited, change: Change) -> bool:
     return edit.first < change.old_last and change.first < edit.end
 
 
-def _merged(touched: list[Edited], before: Lines, change: Change) -> Edited:
+def _merged(touched: list[Edited], before: Lines, change: Change, revision: int) -> Edited:
     """The change and all edits that it touches as one."""
     first = min([change.first, *(edit.first for edit in touched)])
     end = max([change.old_last, *(edit.end for edit in touched)])
@@ -104,4 +114,5 @@ def _merged(touched: list[Edited], before: Lines, change: Change) -> Edited:
         old += [*before.between(at, edit.first), *edit.old]
         at = edit.end
     old += before.between(at, end)
-    return Edited(first, end - first + change.grown, tuple(old))
+    since = min([revision, *(edit.since for edit in touched)])
+    return Edited(first, end - first + change.grown, tuple(old), since)

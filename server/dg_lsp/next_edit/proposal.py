@@ -16,6 +16,9 @@ class Origin(enum.StrEnum):
 
     RENAME = "rename"
     """A name that lost its only binding by the edit: its other uses, by tree-sitter."""
+    DIAGNOSTIC = "diagnostic"
+    """A name that an edit gave another name, where another server says since then that it is
+    unknown."""
     REPEAT = "repeat"
     """The same change of the same tokens as in several edits before, as text."""
     MODEL = "model"
