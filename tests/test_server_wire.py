@@ -119,6 +119,16 @@ async def test_malformed_parameters_get_an_error_for_their_id(clients: Clients, 
     assert len(await client.complete(*CURSOR)) == 1
 
 
+async def test_what_is_wrong_with_a_command_is_said_in_one_sentence(clients: Clients) -> None:
+    client = await clients.ready("a + b")
+    unknown = await client.request("workspace/executeCommand", {"command": "dg.nonsense"})
+    assert unknown["error"]["message"].startswith("There is no command 'dg.nonsense'; known are ")
+    wrong = {"command": "dg.edit", "arguments": [{"uri": 1}]}
+    malformed = (await client.request("workspace/executeCommand", wrong))["error"]["message"]
+    assert malformed.startswith("The argument of dg.edit is malformed: Expected `str`, got `int`")
+    assert malformed.endswith("`$.uri`.")
+
+
 async def test_a_malformed_initialize_gets_an_error_and_may_be_tried_again(
     clients: Clients,
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
@@ -39,6 +39,10 @@ class Envelope(msgspec.Struct):
     id: MessageId | None = None
     method: str | None = None
     params: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class UnusableParams(JsonRpcInvalidParams):
+    """Parameters of a shape that parses and that name nothing; the message is one sentence."""
 
 
 class Cancel(msgspec.Struct, frozen=True):
@@ -120,6 +124,8 @@ class Protocol(LanguageServerProtocol):
             logger.warning("%s has parameters of the wrong shape (%s).", what, error)
             if envelope.method is not None:
                 why = f"The parameters of {envelope.method} are malformed: {error}."
+                if isinstance(error, UnusableParams):
+                    why = str(error)
                 self._refuse(envelope.id, types.ErrorCodes.InvalidParams, why)
             elif envelope.id is not None:
                 # Whoever waits for this response must not wait for ever.

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
-from pygls.exceptions import JsonRpcInvalidParams
 
 from dg_lsp.commands import (
     accept_edit,
@@ -19,6 +18,7 @@ from dg_lsp.commands import (
     status,
     write_docstring,
 )
+from dg_lsp.protocol import UnusableParams
 from dg_lsp.session import Session
 
 
@@ -68,14 +68,12 @@ def on_receipt(session: Session, params: Params) -> Call:
     command = COMMANDS.get(params.command)
     if command is None:
         known = ", ".join(sorted(COMMANDS))
-        raise JsonRpcInvalidParams(f"There is no command {params.command!r}; known are {known}.")
+        raise UnusableParams(f"There is no command {params.command!r}; known are {known}.")
     given = params.arguments[0] if params.arguments else msgspec.Raw(b"{}")
     try:
         arguments = msgspec.json.decode(given, type=command.arguments)
     except msgspec.ValidationError as error:
-        raise JsonRpcInvalidParams(
-            f"The argument of {params.command} is malformed: {error}."
-        ) from error
+        raise UnusableParams(f"The argument of {params.command} is malformed: {error}.") from error
     return Call(command, command.on_receipt(session, arguments))
 
 
