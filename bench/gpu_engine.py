@@ -3,7 +3,7 @@
     answers-bf16, answers-float32   dg-tiny beside the CPU's answers (bench/gpu/reference.json)
     ours      the 26B-A4B configuration in FP8 with random weights: start, speed, cancel, cache
     upstream  the same blocks by vLLM without the plugin
-    parity    frames of a random checkpoint beside the CPU's, by the mask rule of its folder's name
+    parity-RULE, parity-RULE-bf16   frames of random checkpoints beside the CPU's, by a mask rule
 
 Each stage is a process of its own, so that nothing of one is left for the next, and one that fails
 says so while the others go on. Nothing needs to be installed beside vLLM: the packages of this
@@ -32,7 +32,8 @@ from bench.gpu.report import FAILED, MARK  # noqa: E402
 
 Tell = Callable[[str], None]
 MEASURED = ("answers-bf16", "answers-float32", "ours", "upstream")
-STAGES = (*MEASURED, "parity")
+PARITY = ("parity-anchored", "parity-symmetric", "parity-anchored-bf16", "parity-symmetric-bf16")
+STAGES = (*MEASURED, *PARITY)
 WORK = Path(os.environ.get("DG_GPU_WORK", "/tmp/dg-gpu-engine"))
 LAST_LINES = 12
 """Of vLLM's own, shown when a stage ends without a word."""

@@ -1,16 +1,18 @@
 """Random checkpoints by both mask rules: the CPU's frames, for vLLM on a GPU to be held to.
 
-    python -m bench.gpu.parity FOLDER [--checkpoints 2]      solves on the CPU and writes FOLDER
-    python bench/gpu_engine.py --stages parity --parity FOLDER/0-anchored
+    python -m bench.gpu.parity FOLDER [--checkpoints 32]     solves on the CPU and writes FOLDER
+    python bench/gpu_engine.py --stages parity-anchored parity-symmetric --parity FOLDER
 
 Windows of 24 tokens, so that the rules differ, and heads of the size that our attention takes. The
 jobs are of every kind of sampling; they are solved by the PyTorch engine in float32 with the
-plugin's draws.
+plugin's draws. Weights are numbers that bfloat16 holds, so that a GPU in bfloat16 has the same
+ones. One engine takes the weights of every checkpoint in turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ from dg_engine.vllm_plugin.draws import HashedDraws
 from bench.gpu.report import Report
 
 CPU = torch.device("cpu")
-SOLVED = "solved.json"
+WORKER = "bench.gpu.worker.GpuWorker"
+DTYPES = {"": "float32", "bf16": "bfloat16"}
 MEMORY, CACHE_BYTES = 0.05, 1 << 28
 """Share of the GPU's memory that must be free, and what is taken for keys and values."""
 HOLES = bytes([Role.HOLE] * 8 + [Role.PIN] * 8)
@@ -76,8 +79,13 @@ def jobs() -> list[CanvasJob]:
     return found
 
 
-def write(folder: Path, seed: int, rule: MaskRule) -> None:
-    """A checkpoint and what the CPU makes of the jobs."""
+def solved_by(folder: Path, rule: MaskRule) -> Path:
+    """Where the CPU's frames are."""
+    return folder / f"solved-{rule}.json"
+
+
+def write(folder: Path, seed: int) -> None:
+    """A checkpoint and what the CPU makes of the jobs by each rule."""
     from safetensors.torch import load_file, save_file
 
     from tests.checkpoints import write_checkpoint
@@ -92,7 +100,14 @@ def write(folder: Path, seed: int, rule: MaskRule) -> None:
         if name.startswith("model.encoder") and name.endswith("layer_scalar"):
             same = name.replace("model.encoder.language_model", "model.decoder")
             weights[name] = weights[same].clone()
+    weights = {name: tensor.bfloat16() for name, tensor in weights.items()}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    for rule in MaskRule:
+        solve(folder, rule)
+
+
+def solve(folder: Path, rule: MaskRule) -> None:
+    """The CPU's frames of every job."""
     loaded = load(folder, device=CPU, dtype=torch.float32, mask_rule=rule)
     base = loaded.solver
     solver = Solver(
@@ -108,50 +123,121 @@ def write(folder: Path, seed: int, rule: MaskRule) -> None:
             Case(job, [frame for frame in solver.run(job, solver.clock()) if frame is not None])
             for job in jobs()
         ]
-    (folder / SOLVED).write_bytes(msgspec.json.encode(solved))
+    solved_by(folder, rule).write_bytes(msgspec.json.encode(solved))
 
 
-async def compare(folder: Path, rehearse: bool, report: Report) -> None:
-    """How many frames are the CPU's, step by step, and how far their entropies are from them."""
-    rule = MaskRule(folder.name.partition("-")[2])
-    solved = msgspec.json.decode((folder / SOLVED).read_bytes(), type=list[Case])
-    # vLLM's CPU has other backends.
+def checkpoints_in(folder: Path) -> list[Path]:
+    """By seed."""
+    return sorted(folder.iterdir(), key=lambda path: int(path.name))
+
+
+class Agreement(msgspec.Struct):
+    """Of one checkpoint, or of several."""
+
+    jobs: int = 0
+    answers: int = 0
+    """Jobs whose answer is the CPU's."""
+    frames: int = 0
+    equal: int = 0
+    """Frames that are the CPU's, as are all before them in their job."""
+    furthest: float = 0.0
+    """Greatest difference between entropies of equal frames, nats."""
+    parted: list[float] = []
+    """Of jobs that part from the CPU's: how sure the CPU was of the position that came out
+    otherwise, as its entropy, nats."""
+
+    def add(self, case: Case, found: list[Frame]) -> None:
+        """Compare one job."""
+        self.jobs += 1
+        self.answers += found[-1].ids == case.frames[-1].ids
+        self.frames += len(case.frames)
+        for mine, theirs in zip(case.frames, found, strict=False):
+            if mine.ids != theirs.ids:
+                differ = [
+                    entropy
+                    for one, other, entropy in zip(mine.ids, theirs.ids, mine.entropy, strict=False)
+                    if one != other
+                ]
+                self.parted.append(max(differ, default=0.0))
+                break
+            self.equal += 1
+            pairs = zip(mine.entropy, theirs.entropy, strict=False)
+            self.furthest = max([self.furthest, *(abs(one - other) for one, other in pairs)])
+
+    def join(self, other: Agreement) -> None:
+        """Take another's counts in."""
+        self.jobs += other.jobs
+        self.answers += other.answers
+        self.frames += other.frames
+        self.equal += other.equal
+        self.furthest = max(self.furthest, other.furthest)
+        self.parted += other.parted
+
+
+async def compare(folder: Path, stage: str, rehearse: bool, report: Report) -> None:
+    """How many frames are the CPU's, step by step, and how far their entropies are from them.
+
+    `stage` is the rule's name, and `-bf16` behind it where the GPU computes in that.
+    """
+    name, _, dtype = stage.partition("-")
+    rule = MaskRule(name)
+    checkpoints = checkpoints_in(folder)
+    # vLLM's CPU has other backends, and turns weights into a form of its own as it loads them.
+    if rehearse:
+        checkpoints = checkpoints[:1]
     options = VllmOptions(
-        dtype="float32", max_model_len=256, max_num_seqs=8, enforce_eager=True, mask_rule=rule,
+        dtype=DTYPES[dtype], max_model_len=256, max_num_seqs=8, enforce_eager=True, mask_rule=rule,
         attention_backend=None if rehearse else "CUSTOM", gpu_memory_utilization=MEMORY,
-        extra={} if rehearse else {"kv_cache_memory_bytes": CACHE_BYTES},
+        extra={"worker_extension_cls": WORKER}
+        | ({} if rehearse else {"kv_cache_memory_bytes": CACHE_BYTES}),
     )  # fmt: skip
-    engine = await VllmEngine.start(folder, options)
+    engine = await VllmEngine.start(checkpoints[0], options)
+    total, whole = Agreement(), 0
     try:
-        frames = equal = answers = 0
-        furthest = 0.0
-        for case in solved:
-            found = [frame async for frame in engine.submit(case.job)]
-            answers += found[-1].ids == case.frames[-1].ids
-            frames += len(case.frames)
-            for mine, theirs in zip(case.frames, found, strict=False):
-                if mine.ids != theirs.ids:
-                    break
-                equal += 1
-                pairs = zip(mine.entropy, theirs.entropy, strict=False)
-                furthest = max([furthest, *(abs(one - other) for one, other in pairs)])
-        report.tell(
-            f"  {folder.name}: {answers} of {len(solved)} answers and {equal} of {frames} frames "
-            f"are the CPU's; entropies of those differ by {furthest:.1e} nats at most"
-        )
+        for checkpoint in checkpoints:
+            if checkpoint is not checkpoints[0]:
+                await engine.llm.collective_rpc("take_weights", args=(str(checkpoint),))
+                await engine.llm.reset_prefix_cache()
+            agreed = await compare_one(engine, checkpoint, rule)
+            whole += agreed.equal == agreed.frames
+            total.join(agreed)
     finally:
         await engine.close()
+    report.tell(
+        f"  {rule}, {options.dtype}: {len(checkpoints)} checkpoints, {whole} of them wholly the "
+        f"CPU's; {total.answers} of {total.jobs} answers and {total.equal} of {total.frames} "
+        f"frames are; entropies of those differ by {total.furthest:.1e} nats at most"
+    )
+    if total.parted:
+        unsure = sorted(total.parted)
+        report.tell(
+            f"    {len(unsure)} jobs part from the CPU's where its entropy is {unsure[0]:.3f} to "
+            f"{unsure[-1]:.3f} nats, {unsure[len(unsure) // 2]:.3f} in the middle"
+        )
+
+
+async def compare_one(engine: VllmEngine, checkpoint: Path, rule: MaskRule) -> Agreement:
+    """All jobs of one checkpoint, as many at once as the engine takes."""
+    solved = msgspec.json.decode(solved_by(checkpoint, rule).read_bytes(), type=list[Case])
+
+    async def frames_of(case: Case) -> list[Frame]:
+        return [frame async for frame in engine.submit(case.job)]
+
+    found = await asyncio.gather(*map(frames_of, solved))
+    agreed = Agreement()
+    for case, frames in zip(solved, found, strict=True):
+        agreed.add(case, frames)
+    return agreed
 
 
 def main() -> None:
     """Write the checkpoints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--checkpoints", type=int, default=2)
+    parser.add_argument("--checkpoints", type=int, default=32)
     options = parser.parse_args()
     for seed in range(options.checkpoints):
-        for rule in MaskRule:
-            write(options.folder / f"{seed}-{rule}", seed, rule)
+        write(options.folder / str(seed), seed)
 
 
 if __name__ == "__main__":

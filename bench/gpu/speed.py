@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from dg_engine.job import CanvasJob, DoneKind, Frame, Role, Rule, Stop, StopKind
 from dg_engine.vllm_engine import VllmEngine
 
+from bench.gpu.timeline import told
 from bench.gpu.worker import IDLE
 
 
@@ -192,6 +193,21 @@ async def parts_of_line(
     kept.setdefault("line_parts", {})[str(length)] = medians
     shown = ", ".join(f"{name} {ms:.1f}" for name, ms in medians.items())
     return [f"    a line behind {length} by stages, ms: {shown}"]
+
+
+async def timeline_of_line(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
+    """What the host does for a line behind a cached prompt, and when."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    await answered(engine, line_job(scale, f"first {length}", prompt))
+    await engine.llm.collective_rpc("begin_timeline")
+    jobs: list[tuple[float, list[float]]] = []
+    for number in range(2 * scale.repeats):
+        submitted, frames = time.monotonic(), list[float]()
+        async for _ in engine.submit(line_job(scale, f"timed {length}, {number}", prompt)):
+            frames.append(time.monotonic())
+        jobs.append((submitted, frames))
+    events = (await engine.llm.collective_rpc("end_timeline"))[0]
+    return told(events, jobs)
 
 
 async def upstream(llm: Any, scale: Scale, length: int, kept: Numbers) -> list[str]:

@@ -124,6 +124,7 @@ async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> N
         await report.take(f"prompts of {length}", speed.ours(engine, scale, length, kept))
         await report.take("a step", speed.step_of_ours(engine, scale, length, kept))
         await report.take("a line's parts", speed.parts_of_line(engine, scale, length, kept))
+        await report.take("a line's host", speed.timeline_of_line(engine, scale, length))
     await report.take("editors", speed.editors(engine, scale, kept))
     await report.take("cancelling", speed.cancelling(engine, scale))
     await report.take("prefix caching", speed.prefix_caching(engine, scale))
@@ -204,8 +205,9 @@ def main() -> None:
             dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
             await answers(dtype, options.backend, options.rehearse, report)
             return
-        if options.stage == "parity":
-            await parity.compare(options.parity, options.rehearse, report)
+        if options.stage.startswith("parity-"):
+            which = options.stage.removeprefix("parity-")
+            await parity.compare(options.parity, which, options.rehearse, report)
             return
         chosen = subject(options)
         file = options.work / f"{options.name or options.stage}.json"

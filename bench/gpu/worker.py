@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
+
+from bench.gpu.timeline import Event, Timeline
 
 IDLE = "nothing, until "
 IDLE_MICROSECONDS = 4.0
@@ -59,6 +62,15 @@ class GpuWorker:
         sums = [(name, len(times), sum(times)) for name, times in found.items()]
         return sorted(sums, key=lambda one: -one[2])
 
+    def begin_timeline(self) -> int:
+        """See bench.gpu.timeline."""
+        self._timeline = Timeline()
+        return self._timeline.begin()
+
+    def end_timeline(self) -> list[Event]:
+        """What the core did since."""
+        return self._timeline.end()
+
     def experts_touched(self, rows: int) -> list[int]:
         """By layer, the experts that so many random hidden states are sent to."""
         torch.manual_seed(0)
@@ -106,6 +118,15 @@ class GpuWorker:
                 us = median_us(all_blocks) / len(layers)
                 found = [one | {"us": us} for one in found]
         return found
+
+    def take_weights(self, folder: str) -> int:
+        """Load another checkpoint of the same sizes into the model; returns how many tensors it
+        has."""
+        from safetensors.torch import load_file
+
+        weights = load_file(Path(folder) / "model.safetensors", device=str(self.device))
+        self.model_runner.get_model().load_weights(weights.items())
+        return len(weights)
 
     def requests_held(self) -> int:
         """Requests that still have a slot."""

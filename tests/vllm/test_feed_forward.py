@@ -1,0 +1,101 @@
+"""Decoder layers take a block of fewer launches where they have one, and upstream's otherwise."""
+
+# vLLM is not part of the environment that types are checked in.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+gemma4 = pytest.importorskip("vllm.model_executor.models.gemma4")
+
+from dg_engine.vllm_plugin import feed_forward  # noqa: E402 - vLLM comes first
+from dg_engine.vllm_plugin.compat import knows_layers  # noqa: E402
+from dg_engine.vllm_plugin.feed_forward import Unfit  # noqa: E402
+
+
+class Layer(torch.nn.Module):
+    """What a decoder layer's forward reads in front of its block."""
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        if name is not None:
+            setattr(self, feed_forward.NAME, name)
+
+    def input_layernorm(self, rows: Tensor) -> Tensor:
+        return rows + 1
+
+    def self_attn(self, *, positions: Tensor, hidden_states: Tensor) -> Tensor:
+        return hidden_states * positions[:, None]
+
+
+class Model(torch.nn.Module):
+    """One layer, by the forward that decoder layers have."""
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.layer = Layer(name)
+
+    def forward(self, positions: Tensor, rows: Tensor) -> Tensor:
+        layer: Any = gemma4.Gemma4DecoderLayer
+        return layer.forward(self.layer, positions, rows, None)[0]
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """Layers that choose, with upstream's forward behind them in place of the real one."""
+    seen: list[Tensor] = []
+
+    def upstream(
+        self: Any, positions: Tensor, hidden_states: Tensor, residual: Any, **_: Any
+    ) -> tuple[Tensor, None]:
+        seen.append(hidden_states)
+        return hidden_states, None
+
+    monkeypatch.setattr(gemma4.Gemma4DecoderLayer, "forward", upstream)
+    feed_forward._let_layers_choose()
+    once = gemma4.Gemma4DecoderLayer.forward
+    feed_forward._let_layers_choose()
+    assert gemma4.Gemma4DecoderLayer.forward is once
+    return seen
+
+
+def test_a_layer_with_a_block_calls_it_for_any_number_of_rows(chosen: list[Tensor]):
+    rows = torch.export.Dim("rows", min=2, max=8192)
+    exported = torch.export.export(
+        Model("layers.3"),
+        (torch.arange(16), torch.randn(16, 8)),
+        dynamic_shapes={"positions": {0: rows}, "rows": {0: rows}},
+    )
+    calls = [node for node in exported.graph.nodes if "dg_lsp" in str(node.target)]
+    assert [node.args[2] for node in calls] == ["layers.3"]
+    assert not chosen
+
+
+def test_a_layer_without_one_is_upstreams(chosen: list[Tensor]):
+    rows = torch.randn(4, 8)
+    assert torch.equal(Model(None)(torch.arange(4), rows), rows)
+    assert len(chosen) == 1
+
+
+def test_a_block_answers_by_its_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(feed_forward._blocks, "doubling", lambda attended, _: 2 * attended)
+    rows = torch.randn(4, 8)
+    assert torch.equal(feed_forward.feed_forward_op(rows, rows, "doubling"), 2 * rows)
+
+
+def test_what_is_not_fp8_by_channel_has_no_block():
+    linear = torch.nn.Linear(8, 4)
+    with pytest.raises(Unfit, match="not FP8"):
+        feed_forward._weights_of(linear)
+    model = torch.nn.Sequential(linear)
+    assert feed_forward.fuse(model, torch.device("cpu")) == 0
+
+
+@pytest.mark.parametrize(("version", "known"), [("0.26.0+cu130", True), ("0.32.0", False)])
+def test_blocks_are_for_the_release_they_were_tried_on(version: str, known: bool):
+    assert knows_layers(version) == known
