@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dg_lsp.commands.edit import BREAKS
 from dg_lsp.docstrings import Gap, gap_at, written
 from dg_lsp.lines import Lines
 
@@ -135,6 +136,35 @@ async def test_an_editor_that_says_null_for_false_gets_its_edit(clients: Clients
     assert fix["command"]["arguments"][0].pop("preview") is False
     fix["command"]["arguments"][0]["preview"] = None
     assert (await chosen(client, fix))["applied"] is True
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("text", "answer", "applied"),
+    [
+        ("def f(a):\n    return c\n", "return (", False),
+        ("def f(a):\n    return c\n", "return a", True),
+        ("def f(a:\n    return c\n", "return a", True),  # broken as it was
+    ],
+)
+async def test_an_edit_that_nobody_sees_first_does_not_break_the_syntax(
+    clients: Clients, text: str, answer: str, applied: bool
+) -> None:
+    client = await showing(clients, text, answer)
+    found = await actions(client, at(1, 11), diagnostics=[DIAGNOSTIC])
+    (fix,) = [action for action in found if action["title"] == FIX]
+    result = await chosen(client, fix)
+    assert (result["applied"], result["reason"]) == (applied, "" if applied else BREAKS)
+    assert len(client.said("workspace/applyEdit")) == applied
+
+
+@pytest.mark.asyncio
+async def test_an_edit_that_is_shown_first_is_for_the_user_to_judge(clients: Clients) -> None:
+    client = await showing(clients, "def f(a):\n    return c\n", "return (")
+    found = await actions(client, at(1, 11), diagnostics=[DIAGNOSTIC])
+    (fix,) = [action for action in found if action["title"] == FIX]
+    fix["command"]["arguments"][0]["preview"] = True
+    assert (await chosen(client, fix))["pending"] is True
 
 
 @pytest.mark.asyncio

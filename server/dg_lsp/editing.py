@@ -35,6 +35,7 @@ from dg_lsp.prompts.view import CursorView, newline_of, unix, view_at
 from dg_lsp.results import Edit, EditDraft, EditRequest, OnEditDraft
 from dg_lsp.runner import Answer, Runner, reason_of
 from dg_lsp.stopwatch import Stopwatch
+from dg_lsp.syntax.window import window_of
 
 SECRET_IN_LINES = (
     "The lines hold what looks like a secret, which no model is shown; choose lines without it."
@@ -186,7 +187,14 @@ class _Work:
             forwards=self._forwards,
             ms={**self._ms, **self.watch.stages(None)},
             reason="" if new != self.kept else reason_of(last, reason),
+            breaks_syntax=new != self.kept and self._breaks(unix(new)),
         )
+
+    def _breaks(self, new: str) -> bool:
+        window = window_of(self.view)
+        if window is None:
+            return False
+        return window.faults_with(self.lead + new) > window.faults_with(self.region)
 
     def refused(self, reason: str) -> Edit:
         """The lines cannot be edited, whatever the engine."""

@@ -82,6 +82,8 @@ class Edit(msgspec.Struct, frozen=True):
     """Why `new_text` is the old text, one sentence."""
     bad_input: bool = False
     """Whether the lines themselves cannot be edited, whatever the engine."""
+    breaks_syntax: bool = False
+    """Whether the lines parse worse with it, among those around, than they did."""
 
 
 class FillRequest(msgspec.Struct, frozen=True):

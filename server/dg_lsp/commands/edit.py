@@ -20,6 +20,7 @@ from dg_lsp.session import Session
 
 NAME = "dg.edit"
 LABEL = "Edit with instruction"
+BREAKS = "The edit would have broken the syntax of the lines, so nothing was applied."
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -92,7 +93,9 @@ async def _applied(session: Session, asked: Asked) -> Result:
         edit = await _edited(session, completer, asked)
         end = len(body_of(document.lines[asked.last]))
         new = Replacement(asked.first, 0, asked.last, end, edit.new_text)
-        reason = edit.reason or await replace(session, document, [new], LABEL)
+        # Who is shown the edit first decides on it.
+        reason = edit.reason or (BREAKS if edit.breaks_syntax else "")
+        reason = reason or await replace(session, document, [new], LABEL)
         return _result(edit, reason)
 
     return await worked_on(session, document, work)
