@@ -13,7 +13,8 @@ import psutil
 import pytest
 from dg_engine.daemon.link import ask
 from dg_engine.daemon.messages import DaemonStatus, EngineReport, WindowStatus
-from dg_lsp.cli.status import exposition
+from dg_lsp.cli.status import exposition, shown
+from rich.console import Console
 
 from tests.daemon_world import World, until, world
 
@@ -113,3 +114,12 @@ def test_metrics_are_in_the_format_that_prometheus_reads() -> None:
             assert line.split("{")[0].split(" ")[0] in typed
     assert 'window="a \\"quoted\\" \\\\ name\\n"' in text
     assert 'dg_lsp_resident_bytes{process="engine"' not in text  # what is not known is not told
+
+
+def test_times_of_a_window_whose_jobs_were_all_cancelled_are_not_told_as_zero() -> None:
+    window = WindowStatus("Neovim", 7, 0, 1, 12, 0.4, 0.0, 0.0, 0.0)
+    engine = EngineReport("m", "ready", "", 9, None, [window])
+    console = Console(width=200, color_system=None)
+    with console.capture() as capture:
+        console.print(shown(DaemonStatus("1", 8, 1.5, 1_000, [engine])))
+    assert re.search(r"Neovim\W+7\W+0\W+1\W+12\W+–\W+–\W+0%", capture.get())

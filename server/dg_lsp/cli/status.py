@@ -96,9 +96,14 @@ def shown(found: DaemonStatus) -> RenderableType:
 def _cells(window: WindowStatus) -> list[str]:
     return [
         *(window.name or "?", str(window.pid), str(window.waiting), str(window.running)),
-        *(str(window.done), f"{window.p50_ms:.0f}", f"{window.p90_ms:.0f}"),
+        *(str(window.done), _ms(window.p50_ms), _ms(window.p90_ms)),
         f"{window.cached:.0%}",
     ]
+
+
+def _ms(found: float) -> str:
+    """Zero is what there is before a first job ran to its end."""
+    return f"{found:.0f}" if found else "–"
 
 
 def _mib(size: int | None) -> str:
