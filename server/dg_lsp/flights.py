@@ -36,6 +36,13 @@ class Flights:
     def __len__(self) -> int:
         return len(self._all)
 
+    def supersede(self, key: str) -> None:
+        """End the flight of a key: a newer request for the same is answered already."""
+        older = self._newest.pop(key, None)
+        if older is not None:
+            older.superseded = True
+            older.task.cancel()
+
     @contextlib.contextmanager
     def begin(self, key: str | None = None, *, document: str | None = None) -> Generator[Flight]:
         """Count the current task; with a `key`, end the older flight of that key.
@@ -46,10 +53,7 @@ class Flights:
         assert task is not None, "handlers run as tasks"
         flight = Flight(task)
         if key is not None:
-            older = self._newest.get(key)
-            if older is not None:
-                older.superseded = True
-                older.task.cancel()
+            self.supersede(key)
             self._newest[key] = flight
         if document is not None:
             self._of_documents[flight] = document

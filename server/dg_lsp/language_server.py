@@ -16,6 +16,7 @@ from dg_lsp.configuration import Configuration
 from dg_lsp.engine_host import Backend, EngineFactory, chosen_engine
 from dg_lsp.methods import IN_PLACE_OF_BUILTIN, METHODS
 from dg_lsp.methods.execute_command import COMMANDS
+from dg_lsp.pipes import Ready
 from dg_lsp.protocol import Cancel, Protocol
 from dg_lsp.session import Session
 from dg_lsp.status import StatusListener
@@ -84,14 +85,22 @@ def create_server(engine_factory: EngineFactory | None = None) -> Server:
 
 
 async def serve(
-    server: Server, read: Callable[[int], bytes], write: Callable[[bytes], object]
+    server: Server,
+    read: Callable[[int], bytes],
+    write: Callable[[bytes], object],
+    ready: Ready | None = None,
+    write_now: Callable[[bytes], int] = lambda data: 0,
 ) -> int:
-    """Serve one client until it leaves; the exit status that the specification asks for."""
+    """Serve one client until it leaves; the exit status that the specification asks for.
+
+    With `ready` and `write_now` (`dg_lsp.pipes`) no thread stands between the editor and the
+    event loop.
+    """
     session = server.session
-    outbox = Outbox(write)
+    outbox = Outbox(write, write_now)
     server.wire.set_writer(outbox)
     server.wire.outbox = outbox
-    Inbox(read, server.wire.receive, session.ended.set).start()
+    Inbox(read, server.wire.receive, session.ended.set, ready).start()
     await session.ended.wait()
     await session.close()
     outbox.flush(_FLUSH_SECONDS)

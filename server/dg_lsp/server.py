@@ -50,7 +50,7 @@ def run_stdio(make_server: Callable[[], Server] = create_server) -> None:
     os.dup2(2, 1)
     os.close(null)
     read, write = functools.partial(os.read, read_fd), functools.partial(_write_all, write_fd)
-    _serve_and_exit(make_server, read, write)
+    _serve_and_exit(make_server, read, write, read_fd, write_fd)
 
 
 def run_socket(port: int, make_server: Callable[[], Server] = create_server) -> None:
@@ -63,23 +63,30 @@ def run_socket(port: int, make_server: Callable[[], Server] = create_server) -> 
         host, bound = listener.getsockname()
         print(f"Listening on {host}:{bound}.", file=sys.stderr, flush=True)
         connection, _ = listener.accept()
-    _serve_and_exit(make_server, connection.recv, connection.sendall)
+    descriptor = connection.fileno()
+    _serve_and_exit(make_server, connection.recv, connection.sendall, descriptor, descriptor)
 
 
 def _serve_and_exit(
     make_server: Callable[[], Server],
     read: Callable[[int], bytes],
     write: Callable[[bytes], object],
+    read_fd: int,
+    write_fd: int,
 ) -> None:
     async def main() -> None:
         server = make_server()
         from dg_lsp.language_server import serve
+        from dg_lsp.pipes import Ready, writer_now
+
+        # What was imported stays: to look through it for garbage takes 40 ms, now and then.
+        gc.freeze()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # not on every platform
                 loop.add_signal_handler(number, server.session.ended.set)
-        status = await serve(server, read, write)
+        status = await serve(server, read, write, Ready.of(read_fd), writer_now(write_fd))
         sys.stderr.flush()
         # Not sys.exit: that would wait for threads that read a dead pipe or a large file.
         os._exit(status)

@@ -89,11 +89,16 @@ async def _found(session: Session, request: Request) -> Served | Silence:
         return Silence(Why.EXCLUDED, decision.reason)
     if not (request.invoked or session.configuration_of(uri).enabled):
         return PAUSED
+    newest = session.documents.get(uri)
+    now = None if newest is None else request.in_version(newest)
+    known = CHANGED if now is None else session.desk.fitting(now)
+    if now is None or known is not None:
+        # No flight, so that nobody is told that we are busy and then that we are not.
+        session.flights.supersede(normalised(uri))
+        return known or CHANGED
     with session.flights.begin(normalised(uri)) as flight:
-        newest = session.documents.get(uri)
-        now = None if newest is None else request.in_version(newest)
         try:
-            return CHANGED if now is None else await _suggest(session, now)
+            return await _suggest(session, now)
         except asyncio.CancelledError:
             if flight.superseded:
                 return SUPERSEDED
@@ -101,10 +106,8 @@ async def _found(session: Session, request: Request) -> Served | Silence:
 
 
 async def _suggest(session: Session, request: Request) -> Served | Silence:
-    """What fits of what was shown, else what the engine says."""
+    """What the engine says, or what was shown where the model would see the same again."""
     desk, configuration = session.desk, session.configuration_of(request.document.uri)
-    if (served := desk.fitting(request)) is not None:
-        return served
     if request.around is ALONE:  # cells of a notebook read each other
         request = request._replace(context=session.context.at(request.document, request.line))
     loop = asyncio.get_running_loop()

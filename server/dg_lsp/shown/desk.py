@@ -176,10 +176,12 @@ class Desk:
 
     def prepare(self, completer: Completer, served: Served, request: Request, limit: int) -> None:
         """Ask for what comes behind the first text, as if it were taken."""
-        ahead = as_if_taken(served.document.lines, served.line, served.column, served.texts[0])
-        work = completer.complete_at(
-            request.view_in(*ahead), deadline_ms=limit, priority=Priority.PREFETCH
-        )
+
+        def work() -> Awaitable[Completion]:
+            ahead = as_if_taken(served.document.lines, served.line, served.column, served.texts[0])
+            view = request.view_in(*ahead)
+            return completer.complete_at(view, deadline_ms=limit, priority=Priority.PREFETCH)
+
         self.prefetch.begin(served.offer, work)
 
     def _allowed(self, request: Request, texts: list[str]) -> list[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from dg_lsp.lines import Lines, body_of, ending_of, split_lines
 from dg_lsp.shown.offer import Fate, Offer
+
+PAUSE_SECONDS = 0.01
+"""How long the work waits behind the suggestion: its answer goes first, and so does a key that was
+pressed already. To prepare a job takes the event loop some milliseconds."""
 
 
 class Ahead(NamedTuple):
@@ -33,7 +37,8 @@ def as_if_taken(lines: Lines, line: int, column: int, text: str) -> Ahead:
 class Prefetch:
     """At most one answer that is being prepared, for one offer."""
 
-    def __init__(self) -> None:
+    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._sleep = sleep
         self._task: asyncio.Task[object] | None = None
         self.number = 0
         """The offer that it is for."""
@@ -43,13 +48,17 @@ class Prefetch:
         """Whether an answer is being prepared."""
         return self._task is not None and not self._task.done()
 
-    def begin(self, number: int, work: Coroutine[object, object, object]) -> None:
-        """Prepare the answer behind an offer, in place of any other."""
+    def begin(self, number: int, work: Callable[[], Awaitable[object]]) -> None:
+        """Prepare the answer behind an offer, in place of any other, in a moment."""
         self.cancel()
         self.number = number
-        self._task = asyncio.ensure_future(work)
+        self._task = asyncio.ensure_future(self._after_pause(work))
         # Nobody waits for it: what went wrong is found out by the request that needs it.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def _after_pause(self, work: Callable[[], Awaitable[object]]) -> object:
+        await self._sleep(PAUSE_SECONDS)
+        return await work()
 
     def follow(self, offer: Offer | None) -> None:
         """Go on only while the document is on its way to the text that was assumed."""
