@@ -89,6 +89,17 @@ def is_header(line: str, language: str) -> bool:
     return language == "python" and line.endswith(":") and _PYTHON_HEADER.match(line) is not None
 
 
+def enclosing_indents(view: CursorView) -> list[int]:
+    """The columns of the cursor's blank line and of the lines above that each stand out further."""
+    found = [indent_of(view.line_before)]
+    for line in reversed(view.before.split("\n")[:-1]):
+        if line.strip() and indent_of(line) < found[-1]:
+            found.append(indent_of(line))
+        if not found[-1]:
+            break
+    return found
+
+
 def indent_of(line: str) -> int:
     """Columns of white space that a line starts with, a tab counting to the next multiple of 8."""
     expanded = line.expandtabs(8)

@@ -15,7 +15,13 @@ from dg_lsp.languages import comment_mark
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.quotes import cut_where_quotes_close, leaves_quote_open
-from dg_lsp.scope import indent_of, is_behind_the_end, is_header, is_inside_its_block
+from dg_lsp.scope import (
+    enclosing_indents,
+    indent_of,
+    is_behind_the_end,
+    is_header,
+    is_inside_its_block,
+)
 from dg_lsp.syntax.checks import cut_where_parsed
 from dg_lsp.syntax.window import window_of
 
@@ -25,7 +31,6 @@ BALANCE_CHARS = 4_000
 """How far on each side of the cursor brackets are counted."""
 _MEANING_CHARS = 4
 """A line with fewer characters than this (`}`, `end`) may well stand twice in a row."""
-_BRANCH = re.compile(r"\s*(?:elif|else|except|finally|case)\b")
 _TRIPLE = re.compile(r"\"\"\"|'''")
 _IMPORT = re.compile(r"(?:import|from|use|using|#include)\b")
 _WORD = re.compile(r"\w+")
@@ -147,36 +152,42 @@ def at_the_indentation(text: str, place: Place) -> str:
     return "\n".join([first.removeprefix(lead), *others])
 
 
-def within_the_block(text: str, place: Place) -> str:
-    """Cut before a line of Python that is indented less than the cursor is.
+def within_the_blocks(text: str, place: Place) -> str:
+    """Cut before a line of Python whose indentation is that of no block around the cursor.
 
-    The other branches of a statement may follow, and a string may hold such lines.
+    Lines in brackets and strings may be indented as they like.
     """
     view = place.view
     if view.language != "python" or view.line_before.strip():
         return text
-    lines = text.split("\n")
-    for count, line in enumerate(lines[1:], 1):
-        left = line.strip() and indent_of(line) < indent_of(view.line_before)
-        kept = "\n".join(lines[:count])
-        if left and not _BRANCH.match(line) and not len(_TRIPLE.findall(kept)) % 2:
+    first, *others = text.split("\n")
+    widths = enclosing_indents(view)
+    for count, line in enumerate(others):
+        kept = "\n".join([first, *others[:count]])
+        width = indent_of(line)
+        if line.strip() and width < widths[0] and width not in widths and _is_whole(kept):
             return kept.rstrip()
     return text
 
 
 def without_second_import(text: str, place: Place) -> str:
-    """Nothing, when it would make an import that the file has already."""
+    """Nothing, when it would make an import that stands at the left margin already."""
     view = place.view
-    whole = (view.line_before + text + view.line_after).strip()
+    whole = (view.line_before + text + view.line_after).rstrip()
     if not _IMPORT.match(whole):
         return text
     others = view.before.split("\n")[:-1] + view.after.split("\n")[1:]
-    return "" if any(line.strip() == whole for line in others) else text
+    return "" if any(line.rstrip() == whole for line in others) else text
 
 
 def where_it_is_run(text: str, place: Place) -> str:
     """Nothing, when the line above returned, raised or left the loop already; a remark may be."""
     return "" if is_behind_the_end(place.view) and not text.lstrip().startswith("#") else text
+
+
+def _is_whole(text: str) -> bool:
+    """Whether no bracket and no long string is open at the end of some Python."""
+    return not balance_of(text, "python").open and not len(_TRIPLE.findall(text)) % 2
 
 
 def without_masks(text: str, place: Place) -> str:
@@ -231,7 +242,7 @@ FILTERS: list[tuple[Filter, str]] = [
     (without_masks, "The proposal repeats a masked secret."),
     (trimmed, "The model proposed only white space."),
     (at_the_indentation, "The model proposed only white space."),
-    (within_the_block, "The proposal leaves the block at once."),
+    (within_the_blocks, "The proposal fits no block around the cursor."),
     (without_second_import, "The file imports this already."),
     (where_it_is_run, "The line above leaves the block, so nothing here would be run."),
     (with_words_apart, "The proposal would run into what follows the cursor."),
