@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dg_engine.job import DoneKind
 
 from dg_lsp.results import Completion
@@ -35,7 +37,8 @@ def without_engine(model: ModelStatus, sentence: str) -> Silence:
 
 def unsure(confidence: float, wanted: float) -> Silence:
     """The model is less sure of what it proposes than the user wants it to be."""
-    sentence = f"The model was {confidence:.0%} sure; the setting minConfidence wants {wanted:.0%}."
+    percent = math.floor(100 * confidence)  # rounded, it could be what is wanted
+    sentence = f"The model was {percent}% sure; the setting minConfidence wants {wanted:.0%}."
     return Silence(Why.UNSURE, sentence)
 
 
