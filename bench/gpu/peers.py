@@ -16,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from dg_engine.vllm_plugin.canvas_attention import FLASH_TOKENS, flash_attention
 from dg_kernels import reference
-from dg_kernels.canvas_attention import TICKETS, Tiling, canvas_attention, choose_tiling
+from dg_kernels.canvas_attention import Tiling, canvas_attention, choose_tiling
 from torch import Tensor
 
 from bench.gpu.kernels import (
@@ -42,16 +43,26 @@ SEGMENTS = 16
 Attend = Callable[[], Tensor]
 
 
-def ours(
-    batch: Batch, layer: Layer, scale: float, tiling: Tiling, *, one_launch: bool = True
-) -> Attend:
-    """Our kernel, splits joined in the same launch or in a second one."""
+def ours(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
+    """What our backend does with such a layer and batch, in its own layout."""
+    flash = flash_attention() if layer.window is None else None
+    if flash is None or len(batch.query) < FLASH_TOKENS:
+        return kernel(beside(batch), layer, scale, tiling)
+    out, mine = torch.empty_like(batch.query), beside(batch)
+
+    def attend() -> Tensor:
+        flash(*mine, 8192, scale, out)
+        return out
+
+    return attend
+
+
+def kernel(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
+    """Our kernel."""
     out = torch.empty_like(batch.query)
-    tickets = torch.zeros(TICKETS, dtype=torch.int32, device="cuda") if one_launch else None
     return lambda: canvas_attention(
-        *batch, scale=scale, window=layer.window, rule="symmetric", tiling=tiling, out=out,
-        tickets=tickets,
-    )  # fmt: skip
+        *batch, scale=scale, window=layer.window, rule="symmetric", tiling=tiling, out=out
+    )
 
 
 def triton_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
@@ -82,7 +93,7 @@ def triton_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
     return attend
 
 
-def flash_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
+def flash_attention_4(batch: Batch, layer: Layer, scale: float) -> Attend:
     """FLASH_ATTN of vLLM, which is FlashAttention 4 for these heads."""
     from vllm.vllm_flash_attn.flash_attn_interface import flash_attn_varlen_func
 
@@ -112,8 +123,6 @@ def beside(batch: Batch) -> Batch:
 def expect_mixed_batch() -> None:
     """What our backend leaves to FlashAttention 4 is right for a batch of every kind of sequence;
     raises SystemExit where it is not."""
-    from dg_engine.vllm_plugin.canvas_attention import flash_attention
-
     attend = flash_attention()
     if attend is None:
         return
@@ -149,10 +158,9 @@ def compare(layer: Layer, prompt: int, canvas: int, tiling: Tiling) -> Row:
         )  # fmt: skip
         for name, build in (
             ("ours", lambda b=batch, x=paged: ours(b, x, scale, tiling)),
-            ("two", lambda b=batch, x=paged: ours(b, x, scale, tiling, one_launch=False)),
+            ("kernel", lambda b=batch, x=paged: kernel(b, x, scale, tiling)),
             ("triton", lambda b=batch, x=paged: triton_attention(b, x, scale)),
-            ("fa4", lambda b=batch, x=paged: flash_attention(b, x, scale)),
-            ("fa4_in_ours", lambda b=batch, x=paged: flash_attention(beside(b), x, scale)),
+            ("fa4", lambda b=batch, x=paged: flash_attention_4(b, x, scale)),
         ):
             found = measured(name, build, truth)
             if found.get(f"{name}_us", 1e9) < best.get(f"{name}_us", 1e10):
@@ -166,7 +174,7 @@ def summed(rows: list[Row], prompt: int, canvas: int) -> str:
     """A line of the table: the 30 layers together."""
     mine = [row for row in rows if (row["prompt"], row["canvas"]) == (prompt, canvas)]
     parts: list[str] = []
-    for name in ("ours", "two", "triton", "fa4", "fa4_in_ours"):
+    for name in ("ours", "kernel", "triton", "fa4"):
         known = all(f"{name}_us" in row for row in mine)
         whole = sum(row["layers"] * row[f"{name}_us"] for row in mine) if known else float("nan")
         single = "/".join(f"{row.get(f'{name}_us', float('nan')):.1f}" for row in mine)

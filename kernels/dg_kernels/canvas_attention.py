@@ -4,8 +4,8 @@ One launch serves a mixed batch: each sequence is read causally or two-sidedly b
 heads that share a key head are rows of one tile (grouped-query packing), so each key is loaded
 once for all of them. What a row sees is one interval of keys; tiles outside a tile's interval are
 neither loaded nor computed, and what is left of them is dealt to `splits` programs (Flash-Decoding,
-Dao et al. 2023), whose results the last of them to arrive joins, or a second launch. Softmax is
-online (FlashAttention, Dao et al. 2022). Reference: dg_kernels.reference.canvas_attention.
+Dao et al. 2023), whose results a second launch joins. Softmax is online (FlashAttention, Dao et
+al. 2022). Reference: dg_kernels.reference.canvas_attention.
 """
 
 # Triton is not part of the environment that types are checked in.
@@ -31,8 +31,6 @@ MAX_SPLITS = 16
 """Where every key may be seen; half of them where a window bounds the keys."""
 JOINED_ROWS = 8
 """Rows that one program of the second launch joins."""
-TICKETS = 8192
-"""More than any batch has tiles that are split: splits are for batches that leave the chip idle."""
 LOG2_E = 1.4426950408889634
 
 
@@ -92,7 +90,6 @@ def _attend_kernel(
     out,
     partial,
     partial_weights,
-    tickets,
     query_token_stride,
     query_head_stride,
     key_page_stride,
@@ -117,7 +114,6 @@ def _attend_kernel(
     FAR: tl.constexpr,
     RULE: tl.constexpr,
     JOINED: tl.constexpr,
-    TICKETS: tl.constexpr,
     SEQUENCES_PADDED: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -161,7 +157,7 @@ def _attend_kernel(
     end = tl.minimum(begin + share, first_tile + tiles)
 
     weight_at = (split * tokens + token) * (KEY_HEADS * GROUP) + head
-    if JOINED and not TICKETS:
+    if JOINED:
         if begin >= end:
             nothing = tl.full([BLOCK_M], float("-inf"), tl.float32)
             tl.store(partial_weights + weight_at, nothing, mask=row_inside)
@@ -223,50 +219,6 @@ def _attend_kernel(
         )
         weight = tl.where(total > 0, greatest + tl.log2(total), float("-inf"))
         tl.store(partial_weights + weight_at, weight, mask=row_inside)
-        if TICKETS:
-            # Every thread's part is written before the ticket is drawn, and seen by whoever joins.
-            tl.debug_barrier()
-            ticket = tickets + block * tl.num_programs(1) + tl.program_id(1)
-            if tl.atomic_add(ticket, 1) == splits - 1:
-                greatest = tl.full([BLOCK_M], float("-inf"), tl.float32)
-                first_at = weight_at - split * tokens * (KEY_HEADS * GROUP)
-                for other in range(splits):
-                    other_at = first_at + other * tokens * (KEY_HEADS * GROUP)
-                    other_weight = tl.load(
-                        partial_weights + other_at,
-                        mask=row_inside,
-                        other=float("-inf"),
-                        cache_modifier=".cg",
-                    )
-                    greatest = tl.maximum(greatest, other_weight)
-                shift = tl.where(greatest == float("-inf"), 0.0, greatest)
-                total = tl.zeros([BLOCK_M], tl.float32)
-                mixed = tl.zeros([BLOCK_M, VALUE_DIM], tl.float32)
-                for other in range(splits):
-                    other_at = first_at + other * tokens * (KEY_HEADS * GROUP)
-                    other_weight = tl.load(
-                        partial_weights + other_at,
-                        mask=row_inside,
-                        other=float("-inf"),
-                        cache_modifier=".cg",
-                    )
-                    other_weight = tl.exp2(other_weight - shift)
-                    part = tl.load(
-                        partial + other_at[:, None] * HEAD_DIM + value_column[None, :],
-                        mask=row_inside[:, None],
-                        other=0.0,
-                        cache_modifier=".cg",
-                    )
-                    total += other_weight
-                    mixed += part.to(tl.float32) * other_weight[:, None]
-                mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
-                out_at = (token * out_token_stride + head * out_head_stride)[:, None]
-                tl.store(
-                    out + out_at + value_column[None, :],
-                    mixed.to(out.dtype.element_ty),
-                    mask=row_inside[:, None],
-                )
-                tl.store(ticket, 0)
     else:
         out_at = (token * out_token_stride + head * out_head_stride)[:, None]
         tl.store(
@@ -353,7 +305,6 @@ def canvas_attention(
     rule: MaskRule = "anchored",
     tiling: Tiling | None = None,
     out: Tensor | None = None,
-    tickets: Tensor | None = None,
 ) -> Tensor:
     """Attention of every sequence's newest tokens over all of its tokens.
 
@@ -374,8 +325,6 @@ def canvas_attention(
             the last `window` tokens, their own included, by either.
         tiling: see Tiling; by default choose_tiling's.
         out: written where given, like `query`.
-        tickets: int32 zeros, `TICKETS` or more, left as zeros: the splits are joined in one launch.
-            One attention at a time may have them.
 
     Returns:
         [tokens, heads, head_dim]; 0 where a row sees no key. Rows behind the last sequence's are
@@ -414,22 +363,18 @@ def canvas_attention(
     # Offsets of 32 bits leave more registers to the accumulators.
     far = any(pages.shape[0] * pages.stride(0) >= 2**31 for pages in (key_pages, value_pages))
     blocks = tokens // (tiling.block_m // group) + sequences
-    columns = key_heads * tiling.value_parts
-    if tickets is not None and tickets.numel() < blocks * columns:
-        tickets = None
-    _attend_kernel[(blocks, columns, splits)](
+    _attend_kernel[(blocks, key_heads * tiling.value_parts, splits)](
         query, key_pages, value_pages, block_table, query_starts, key_counts, causal, out,
-        partial, partial_weights, tickets, *query.stride()[:2], *key_pages.stride()[:3],
+        partial, partial_weights, *query.stride()[:2], *key_pages.stride()[:3],
         *value_pages.stride()[:3], block_table.stride(0), *out.stride()[:2], tokens, sequences,
         splits, scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
         HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size, FAR=far,
         RULE="full" if window is None else rule, JOINED=splits > 1,
-        TICKETS=tickets is not None, SEQUENCES_PADDED=triton.next_power_of_2(sequences),
-        BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n,
-        PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
+        SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
+        BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
-    if splits > 1 and tickets is None:
+    if splits > 1:
         rows = tokens * heads
         _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
             partial, partial_weights, query_starts, out, *out.stride()[:2], rows, sequences,

@@ -26,7 +26,6 @@ from vllm.v1.attention.backends.triton_attn import TritonAttentionBackend, Trito
 
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.register import MASK_RULE
-from dg_engine.vllm_plugin.tickets import tickets
 
 PAGE = 32
 """Tokens of a page: a tile of keys. What of a prompt is not in the cache ends within two of them,
@@ -128,8 +127,6 @@ class CanvasAttention(TritonAttentionImpl):
             window=self._window,
             rule=self._rule,
             out=output[:tokens],
-            # All layers of a GPU run one after another.
-            tickets=tickets(query.device, "attention"),
         )
         return output
 
