@@ -14,9 +14,11 @@ from dg_lsp.bench.next_edits import CASES, KINDS, Case, LineChange, read_cases
 from dg_lsp.documents import Document
 from dg_lsp.lines import body_of
 from dg_lsp.next_edit.desk import NextEdits
+from dg_lsp.next_edit.diagnostics import Diagnostic
 from dg_lsp.next_edit.proposal import Origin, Proposal, minimal
 
 FOUND = read_cases()
+UNKNOWN = "Undefined name `a`"
 TEXT = "def f(a):\n    b = a\n    return a + 1\n"
 CASE = Case(
     name="c",
@@ -107,3 +109,23 @@ def test_a_right_line_is_right_only_at_its_place() -> None:
     assert CASE.is_right(1, "    b = x")
     assert not CASE.is_right(2, "    b = x")
     assert body_of(CASE.target[2]) == "    return x + 1"
+
+
+@pytest.mark.asyncio
+async def test_a_case_may_be_told_what_another_server_says_of_each_version() -> None:
+    versions: list[str] = []
+
+    def told(desk: NextEdits, document: Document) -> None:
+        versions.append(document.lines.text())
+        uses = [n for n in (1, 2) if " a" in document.lines[n] and "x" in document.lines[0]]
+        found = [
+            Diagnostic(n, at := document.lines[n].index(" a") + 1, at + 1, UNKNOWN) for n in uses
+        ]
+        desk.diagnosed(document, found, whole=True)
+
+    outcome = await play(CASE, by_text, language="plaintext", told=told)
+    assert versions[0] == TEXT
+    assert [(one.origin, one.right) for one in outcome.shown] == [(Origin.DIAGNOSTIC, True)] * 2
+    assert outcome.missed == 0
+    untold = await play(CASE, by_text, language="plaintext")
+    assert (untold.shown, untold.missed) == ([], 2)

@@ -67,8 +67,8 @@ async def by_server(
 
 async def by_text(desk: NextEdits, document: Document, path: str) -> Proposal | None:
     """Only what is certain without the model."""
-    edits = desk.history.of(document.uri)
-    return found_after(document.lines, document.language, edits).certain
+    asked = desk.request(document, path)
+    return found_after(document.lines, document.language, asked.edits, known=asked.known).certain
 
 
 async def unasked(desk: NextEdits, document: Document, path: str) -> Proposal | None:
@@ -78,9 +78,20 @@ async def unasked(desk: NextEdits, document: Document, path: str) -> Proposal | 
     return found.certain or next(iter(found.likely), None)
 
 
-async def play(case: Case, propose: Propose, *, by_hand: int = 1) -> Outcome:
-    """Edit, ask, take what is right, and ask again; the author makes `by_hand` edits alone."""
-    author = _Author(case)
+async def play(
+    case: Case,
+    propose: Propose,
+    *,
+    by_hand: int = 1,
+    language: str = "python",
+    told: Callable[[NextEdits, Document], None] = lambda desk, document: None,
+) -> Outcome:
+    """Edit, ask, take what is right, and ask again; the author makes `by_hand` edits alone.
+
+    `told` hears of every version and may tell the desk what other servers say of it.
+    """
+    author = _Author(case, language)
+    told(author.desk, author.document)
     left = {change.line for change in case.rest}
     for change in [case.first, *case.rest][:by_hand]:
         author.make(change)
@@ -89,6 +100,7 @@ async def play(case: Case, propose: Propose, *, by_hand: int = 1) -> Outcome:
     shown: list[Shown] = []
     silent_ms = 0.0
     while len(shown) < _MOST_PROPOSALS:
+        told(author.desk, author.document)
         started = time.perf_counter()
         proposal = await propose(author.desk, author.document, case.path)
         ms = (time.perf_counter() - started) * 1e3
@@ -144,9 +156,9 @@ async def measure(
 class _Author:
     """The document of a case, and what a session knows of its edits."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, language: str) -> None:
         self.desk = NextEdits()
-        self.document = Document(URI + case.path, 1, "python", Lines.of(case.text))
+        self.document = Document(URI + case.path, 1, language, Lines.of(case.text))
 
     def make(self, change: LineChange) -> None:
         """One edit, however it came about."""

@@ -15,6 +15,9 @@ WAYS = {
     "text": "without the model: only what is certain",
     "unasked": "the model not asked: what it would be asked about is shown",
     "twice": "the server, after the author made two of the edits",
+    "silent": "without the model and without scopes, no diagnostics told",
+    "told": "without the model and without scopes, told what another server says",
+    "told with scopes": "without the model, with scopes, told what another server says",
 }
 """Names of what is measured."""
 
