@@ -22,6 +22,7 @@ from dg_lsp.suggestion import (
     without_repeated_lines,
     without_repeated_rest,
     without_second_import,
+    without_the_line_above,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +63,13 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (with_words_apart, "‸# -*- coding: utf-8 -*-\n", False, "Request", ""),
     (with_words_apart, "    ‸# a remark\n", False, "x = 1  ", ""),
     (with_words_apart, "x = ‸# a remark\n", False, "1  ", "1  "),
+    # the line above
+    (without_the_line_above, "a = b()\n‸\n", False, "a = b()", ""),
+    (without_the_line_above, "if a:\n\n    if‸\n", False, " a:", ""),
+    (without_the_line_above, "a = b()\n‸\n", True, "a = b()\nc = 1", ""),
+    (without_the_line_above, "a = b()\na = ‸()\n", False, "b", ""),
+    (without_the_line_above, "a = b()\n‸\n", False, "a = b() + 1", SAME),
+    (without_the_line_above, "a(\n    b,\n    c\n)\n‸\n", False, ")", SAME),
     # what the editor indented already, and what leaves the block
     (at_the_indentation, "def f():\n    ‸\n", True, "    a()\n    b()", "a()\n    b()"),
     (at_the_indentation, "def f():\n    ‸\n", True, "    a()\n        b()", "a()\n    b()"),
