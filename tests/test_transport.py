@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from dg_lsp import transport
+from dg_lsp.documents import Document
 from dg_lsp.pipes import Ready, writer_now
+from dg_lsp.shown.offer import Offer, rejected
 from dg_lsp.shown.prefetch import Prefetch
 from dg_lsp.transport import Inbox, Outbox
 
@@ -191,6 +193,44 @@ async def test_a_prefetch_is_prepared_behind_the_answer() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     assert (prefetch.running, begun) == (False, ["second"])
+
+
+@pytest.mark.asyncio
+async def test_a_prefetch_waits_until_nobody_types_and_ends_where_it_is_pointless() -> None:
+    slept: list[asyncio.Event] = []
+    begun: list[str] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(asyncio.Event())
+        await slept[-1].wait()
+
+    async def work() -> None:
+        begun.append("work")
+
+    async def turns() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    document = Document.of("file:///project/a.py", 1, "python", "x = \n")
+    offer = Offer.at(document, 0, 4, ["1 + 1"])
+    prefetch = Prefetch(sleep)
+    prefetch.begin(1, work)
+    await turns()
+    prefetch.follow(offer)  # a key that agrees, right behind
+    await turns()
+    slept[0].set()
+    await turns()
+    assert (len(slept), begun) == (2, [])
+    slept[1].set()
+    await turns()
+    assert begun == ["work"]
+    prefetch.follow(offer)
+    prefetch.begin(2, work)
+    await turns()
+    prefetch.follow(rejected(offer))
+    slept[-1].set()
+    await turns()
+    assert (len(slept), begun, prefetch.running) == (3, ["work"], False)
 
 
 @pytest.mark.asyncio

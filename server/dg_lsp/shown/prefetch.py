@@ -10,8 +10,8 @@ from dg_lsp.lines import Lines, body_of, ending_of, split_lines
 from dg_lsp.shown.offer import Fate, Offer
 
 PAUSE_SECONDS = 0.01
-"""How long the work waits behind the suggestion: its answer goes first, and so does a key that was
-pressed already. To prepare a job takes the event loop some milliseconds."""
+"""How long nothing must have been typed before the work begins: the suggestion's answer goes first,
+and so do keys that follow at once. To prepare a job takes the event loop some milliseconds."""
 
 
 class Ahead(NamedTuple):
@@ -40,6 +40,8 @@ class Prefetch:
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
         self._task: asyncio.Task[object] | None = None
+        self._pausing: Callable[[], Awaitable[object]] | None = None
+        """The work that has not begun."""
         self.number = 0
         """The offer that it is for."""
 
@@ -52,12 +54,14 @@ class Prefetch:
         """Prepare the answer behind an offer, in place of any other, in a moment."""
         self.cancel()
         self.number = number
+        self._pausing = work
         self._task = asyncio.ensure_future(self._after_pause(work))
         # Nobody waits for it: what went wrong is found out by the request that needs it.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _after_pause(self, work: Callable[[], Awaitable[object]]) -> object:
         await self._sleep(PAUSE_SECONDS)
+        self._pausing = None
         return await work()
 
     def follow(self, offer: Offer | None) -> None:
@@ -65,9 +69,11 @@ class Prefetch:
         on_the_way = offer is not None and offer.alone and offer.fate in (Fate.OPEN, Fate.TAKEN)
         if not on_the_way:
             self.cancel()
+        elif self._pausing is not None:
+            self.begin(self.number, self._pausing)
 
     def cancel(self) -> None:
         """Stop; the engine is told."""
         if self._task is not None:
             self._task.cancel()
-        self._task = None
+        self._task = self._pausing = None
