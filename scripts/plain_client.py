@@ -1,7 +1,6 @@
 """The smallest client: start the server, open a file, ask for the text at a cursor, leave.
 
-.venv/bin/python scripts/plain_client.py FILE LINE COLUMN [SERVER ARGUMENT...]      (from 1)
-"""
+.venv/bin/python scripts/plain_client.py FILE LINE COLUMN [SERVER ARGUMENT...]      (from 1)"""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 SERVER = [str(Path(sys.executable).with_name("dg-lsp")), "--stdio"]
+SETTINGS = {"invokedDeadlineMs": 60_000}  # nobody has loaded the model yet
 
 
 async def complete(server: list[str], uri: str, text: str, line: int, column: int) -> str:
@@ -20,7 +20,8 @@ async def complete(server: list[str], uri: str, text: str, line: int, column: in
     client = LanguageClient("plain-client", "1")
     client.feature("didChangeStatus")(lambda status: None)  # what a status bar would show
     await client.start_io(*server)
-    await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
+    hello = types.InitializeParams(types.ClientCapabilities(), initialization_options=SETTINGS)
+    await client.initialize_async(hello)
     client.initialized(types.InitializedParams())
     document = types.TextDocumentItem(uri, "python", 1, text)
     client.text_document_did_open(types.DidOpenTextDocumentParams(document))
