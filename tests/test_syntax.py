@@ -14,8 +14,9 @@ from dg_lsp.lines import Lines
 from dg_lsp.prompts.view import CursorView, place_of, view_at
 from dg_lsp.scope import opens_block
 from dg_lsp.suggestion import Place, suggestion_of
+from dg_lsp.syntax.checks import cut_where_parsed
 from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
-from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, window_of
+from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, UNKNOWN, Window, window_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,22 @@ def test_a_window_is_bounded_whatever_the_size_of_the_file(lines: int) -> None:
     assert len(window.before) <= BEFORE_CHARS
     assert len(window.after) <= AFTER_CHARS
     assert window.tree.root_node.child(0).type == "function_definition"  # type: ignore[union-attr]
+
+
+def test_what_takes_too_long_to_parse_is_not_tried_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[str] = []
+
+    def too_long(window: Window, text: str) -> int:
+        tried.append(text)
+        return UNKNOWN
+
+    window = window_of(at_cursor("x = ‸\n", "python"))
+    assert window is not None
+    monkeypatch.setattr(Window, "faults_with", too_long)
+    assert cut_where_parsed(window, "\n".join("ab" * 20)) == ""
+    assert len(tried) <= 3
 
 
 def test_the_inside_of_a_huge_line_has_no_window() -> None:

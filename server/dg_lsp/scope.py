@@ -131,6 +131,15 @@ def _opens_in_tree(view: CursorView, head: str, behind: int) -> bool:
     return view.language != "python" and _LITERAL_OPENS.search(head) is None
 
 
+def is_in_text(view: CursorView) -> bool:
+    """Whether the cursor is inside of a string or a comment that began before it."""
+    window = window_of(view)
+    if window is None:
+        return False
+    leaf = window.leaf_at(window.cursor)
+    return leaf.start_byte < window.cursor and _is_text(leaf)
+
+
 def _is_text(leaf: Node) -> bool:
     node: Node | None = leaf
     for _ in range(2):

@@ -20,6 +20,7 @@ from dg_lsp.scope import (
     indent_of,
     is_behind_the_end,
     is_header,
+    is_in_text,
     is_inside_its_block,
 )
 from dg_lsp.syntax.checks import cut_where_parsed
@@ -96,8 +97,8 @@ def with_words_apart(text: str, place: Place) -> str:
     """Nothing, when it would run into what stands behind the cursor.
 
     `doc` before `doc=1` makes `docdoc=1`; `ter` in `regis|ter` says again what is there, though
-    anything else may be missing inside a word. In front of a whole line, neither code before its
-    comment nor `else:` before its statement is wanted.
+    anything else may be missing inside a word. In front of a whole line, neither more words before
+    those of a docstring, code before its comment nor `else:` before its statement is wanted.
     """
     before, after = place.view.line_before, place.view.line_after
     if _WORD.match(after) and _WORD.fullmatch(text):
@@ -105,7 +106,8 @@ def with_words_apart(text: str, place: Place) -> str:
     if before.strip() or not after.strip() or "\n" in text:
         return text
     is_comment = after.startswith(comment_mark(place.view.language))
-    return "" if is_comment or is_header(text, place.view.language) else text
+    in_the_way = is_comment or is_header(text, place.view.language) or is_in_text(place.view)
+    return "" if in_the_way else text
 
 
 def without_repeated_rest(text: str, place: Place) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 from tree_sitter import Node
 
 from dg_lsp.shown.pairs import owed_closers
-from dg_lsp.syntax.window import Window
+from dg_lsp.syntax.window import UNKNOWN, Window
 
 _GOES_ON = ("(", "[", "{", ",", ":")
 _LEADS_ON = ("@", "#[", "#if", "template")
@@ -36,8 +36,13 @@ def cut_where_parsed(window: Window, text: str) -> str:
     if _fits(window, text):
         return text
     for kept in islice(_shorter(window, text), _MOST_TRIES):
-        if not kept.endswith(_GOES_ON) and not window.adds_faults(kept):
+        if kept.endswith(_GOES_ON):
+            continue
+        faults = window.faults_with(kept)
+        if faults <= window.bar:
             return kept
+        if faults == UNKNOWN:
+            break  # the others would cost as much time
     return ""
 
 

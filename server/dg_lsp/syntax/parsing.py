@@ -17,8 +17,9 @@ from tree_sitter import Language, Parser, Tree
 
 PARSE_SECONDS = 0.002
 """What a parse may take that somebody waits for; recovery from what is no code takes long."""
-_MORE_SECONDS = 0.001
-"""Processor time that it may take behind that."""
+_MORE_SECONDS = 0.004
+"""Processor time that it may take behind that: on a busy machine a parse of proper code takes
+several times as much of it as on a quiet one, and a right answer must not be given up there."""
 CHUNK_BYTES = 4_096
 """What is handed over at once; between two of them the interpreter may switch threads."""
 

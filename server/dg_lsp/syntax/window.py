@@ -74,12 +74,17 @@ class Window:
             return UNKNOWN
         return self._faults(tree, len(self._head) + len(text.encode()))
 
-    def adds_faults(self, text: str) -> bool:
-        """Whether `text` makes more faults than there are, and than a mere name would leave."""
+    @property
+    def bar(self) -> int:
+        """The faults that there are already, and that a mere name would leave."""
         if self._bar is None:
             name = _NAMES.get(self.language, "x")
             self._bar = min(self.faults, self.faults_with(name)) if self.faults else 0
-        return self.faults_with(text) > self._bar
+        return self._bar
+
+    def adds_faults(self, text: str) -> bool:
+        """Whether `text` makes more faults than these."""
+        return self.faults_with(text) > self.bar
 
     def leaf_at(self, offset: int) -> Node:
         """The token that holds a byte."""
