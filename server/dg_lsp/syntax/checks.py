@@ -51,7 +51,8 @@ def _fits(window: Window, text: str) -> bool:
         return True
     if text.rpartition("\n")[2].lstrip().startswith(_LEADS_ON):
         return True
-    return any(not window.adds_faults(text + rest) for rest in _continuations(window, text))
+    rests = [rest for rest in _continuations(window, text) if rest]
+    return any(not window.adds_faults(text + rest) for rest in rests)
 
 
 def _continuations(window: Window, text: str) -> list[str]:
