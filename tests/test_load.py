@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.load.changes import RATE, load, slope
+from bench.load.changes import RATE, Load, Times, by_minute, load, report, slope
 from tests import server_fixtures
 from tests.replay_server import command
 
@@ -29,6 +29,29 @@ def test_a_large_file_under_many_changes_answers_every_request(tiny: Path) -> No
     assert found.memory_mib[-1] - found.memory_mib[0] < GROWTH_MIB
     assert found.loop_lag.p50 < LOOP_MS
     assert found.loop_lag.count > 0
+    if found.own_lag.count:  # Linux tells how long there was no processor
+        assert found.own_lag.p50 < LOOP_MS / 2
+
+
+@pytest.mark.parametrize(
+    ("samples", "wanted"),
+    [(1, [0.0]), (240, [0.0, 239.0]), (241, [0.0, 240.0]), (600, [0.0, 240.0, 480.0, 599.0])],
+)
+def test_memory_is_told_by_the_minute_and_at_the_end(samples: int, wanted: list[float]) -> None:
+    assert by_minute([float(number) for number in range(samples)]) == wanted
+
+
+def test_a_report_says_how_busy_the_machine_was_and_what_the_lag_is_without_it() -> None:
+    times = Times.of([1.0, 2.0, 30.0])
+    found = Load(
+        *(60.0, 5.0, 6000, 100.0, times, Times.of([0.5]), 0.75, times, 0.2, [80.0] * 480, 0.01),
+        *(6000, 1, 0),
+    )
+    text = report(found, "somewhere")
+    assert "5999 of 6000 requests had exactly one response" in text
+    assert "75 % of the time" in text
+    assert "| the same, without waiting for a processor | 0.5 |" in text
+    assert "| minute | 0 | 1 | end |" in text
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import psutil
 from dg_lsp.bench.client import Client, Request
+from dg_lsp.bench.machine import machine
 from dg_lsp.bench.records import LAG, LagRecord
 from dg_lsp.bench.replay import SERVER, until_ready
 from dg_lsp.bench.score import quantile
@@ -64,6 +66,10 @@ class Load(msgspec.Struct, frozen=True):
     """Changes a second that were really sent."""
     loop_lag: Times
     """How much later than asked the server's event loop came back."""
+    own_lag: Times
+    """The same without the time that other work of the machine held the processors."""
+    pressure: float
+    """The share of the time that something on this machine waited for a processor."""
     ping: Times
     """From a small request to its answer, as this process saw it."""
     processor_share: float
@@ -186,6 +192,7 @@ async def load(
         ]
         process = psutil.Process(client.process.pid)
         spent = _processor_seconds(process)
+        pressed = _pressed_seconds()
         began = time.perf_counter()
         changes = round(seconds * rate)
         for number in range(changes):
@@ -196,7 +203,8 @@ async def load(
         spent = _processor_seconds(process) - spent
         for task in watching:
             task.cancel()
-        late = msgspec.convert((await client.request(LAG, {})).result, LagRecord).ms
+        pressed = _pressed_seconds() - pressed
+        late = msgspec.convert((await client.request(LAG, {})).result, LagRecord)
         await _until_answered(client, typist.requests)
     finally:
         status = await client.leave()
@@ -205,7 +213,9 @@ async def load(
         file_mib=round(len(text) / _MIB, 2),
         changes=changes,
         rate=round(changes / took, 1),
-        loop_lag=Times.of(late),
+        loop_lag=Times.of(late.ms),
+        own_lag=Times.of(late.own_ms),
+        pressure=round(pressed / took, 2),
         ping=Times.of(pings),
         processor_share=round(spent / took, 3),
         memory_mib=memory,
@@ -223,6 +233,53 @@ def slope(memory: Sequence[float]) -> float:
         return 0.0
     minutes = [number * SAMPLE_SECONDS / 60 for number in range(len(kept))]
     return statistics.linear_regression(minutes, kept).slope
+
+
+def by_minute(memory: Sequence[float]) -> list[float]:
+    """MiB at the start, after each minute and at the end."""
+    each = round(60 / SAMPLE_SECONDS)
+    return [*memory[::each], *(memory[-1:] if (len(memory) - 1) % each else ())]
+
+
+def report(found: Load, told: str) -> str:
+    """What is put into bench/results/load.md."""
+    rows = [("event loop, later than asked", found.loop_lag)]
+    if found.own_lag.count:
+        rows.append(("the same, without waiting for a processor", found.own_lag))
+    rows.append(("a small request, there and back", found.ping))
+    minutes = by_minute(found.memory_mib)
+    heads = [str(number) for number in range(len(minutes) - 1)] + ["end"]
+    return "\n".join(
+        [
+            f"{found.changes} changes, {found.rate:g} a second, in {found.file_mib:g} MiB of text "
+            f"for {found.seconds:.0f} s, each followed by a request for a suggestion that the next "
+            f"one gives up; {told}. The server's process took {100 * found.processor_share:.0f} % "
+            f"of a processor. Something on the machine waited for a processor "
+            f"{100 * found.pressure:.0f} % of the time (`/proc/pressure/cpu`). "
+            f"{found.requests - found.unanswered} of {found.requests} requests had exactly one "
+            "response.",
+            "",
+            "| ms | p50 | p99 | worst | samples |",
+            "|---|---|---|---|---|",
+            *(f"| {name} | {t.p50:g} | {t.p99:g} | {t.worst:g} | {t.count} |" for name, t in rows),
+            "",
+            "| minute | " + " | ".join(heads) + " |",
+            "|---" * (len(heads) + 1) + "|",
+            "| MiB of the server's process | " + " | ".join(f"{m:.1f}" for m in minutes) + " |",
+            "",
+            f"After the first {100 * WARM_UP_SHARE:.0f} % of the time: {found.memory_slope:+.2f} "
+            "MiB a minute (least squares).",
+        ]
+    )
+
+
+def _pressed_seconds() -> float:
+    """How long anything waited for a processor since the machine began; 0 where nobody tells."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines()[0]
+        return int(some.rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _processor_seconds(process: psutil.Process) -> float:
@@ -259,6 +316,7 @@ def main() -> None:
     parser.add_argument("--mib", type=float, default=5)
     parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--model", default=None)
+    parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     found = asyncio.run(
         load(
@@ -269,7 +327,9 @@ def main() -> None:
             settings={"model": options.model} if options.model else {},
         )
     )
-    print(json.dumps(msgspec.to_builtins(found), indent=2))
+    print(report(found, machine()))
+    if options.json:
+        options.json.write_text(json.dumps(msgspec.to_builtins(found)), encoding="utf-8")
     sys.exit(1 if found.unanswered or found.status else 0)
 
 

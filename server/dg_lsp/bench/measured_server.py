@@ -13,6 +13,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -70,11 +71,23 @@ class CountedEngine:
         await self._engine.close()
 
 
+def waited_ms() -> float | None:
+    """How long this process' main thread was ready and had no processor, since it began.
+
+    None where the system does not tell: only Linux does (Documentation/scheduler/sched-stats.rst).
+    """
+    try:
+        return int(Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1]) / 1e6
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 class LagMeter:
     """Measures the event loop from inside, from the first time that it is asked."""
 
     def __init__(self) -> None:
         self._late: list[float] = []
+        self._own: list[float] = []
         self._task: asyncio.Task[None] | None = None
 
     def take(self) -> LagRecord:
@@ -82,14 +95,19 @@ class LagMeter:
         if self._task is None:
             self._task = asyncio.ensure_future(self._run())
         late, self._late = self._late, []
-        return LagRecord([round(ms, 2) for ms in late])
+        own, self._own = self._own, []
+        return LagRecord([round(ms, 2) for ms in late], [round(ms, 2) for ms in own])
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            waited = waited_ms()
             due = loop.time() + TICK_SECONDS
             await asyncio.sleep(TICK_SECONDS)
-            self._late.append(max(0.0, (loop.time() - due) * 1e3))
+            late = max(0.0, (loop.time() - due) * 1e3)
+            self._late.append(late)
+            if waited is not None and (now := waited_ms()) is not None:
+                self._own.append(max(0.0, late - (now - waited)))
 
 
 def measured(factory: EngineFactory = chosen_engine) -> Server:

@@ -31,3 +31,6 @@ class LagRecord(msgspec.Struct, frozen=True):
     """How much later than asked the event loop came back, in milliseconds."""
 
     ms: list[float]
+    own_ms: list[float] = []
+    """The same without the time that the loop's thread was ready and had no processor, which other
+    work of the machine takes; empty where the system does not tell."""
