@@ -195,6 +195,24 @@ async def parts_of_line(
     return [f"    a line behind {length} by stages, ms: {shown}"]
 
 
+async def line_apart(engine: VllmEngine, scale: Scale, length: int, kept: Numbers) -> list[str]:
+    """A line with a forward of its own for its prompt's end, and without, by turns."""
+    prompt = prompts(scale, length, 1, seed=1)[0]
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(4 * scale.repeats):
+        for joined, times in found.items():
+            told_core = (await engine.llm.collective_rpc("join_canvases", args=(joined,)))[0]
+            if not told_core:
+                return ["    no scheduler to tell in the worker's process"]
+            begun = time.perf_counter()
+            await answered(engine, line_job(scale, f"joined {joined} {length} {number}", prompt))
+            times.append(1000 * (time.perf_counter() - begun))
+    await engine.llm.collective_rpc("join_canvases", args=(True,))
+    joined, apart = (spread(times) for times in found.values())
+    kept.setdefault("line_joined", {})[str(length)] = {"joined": joined, "apart": apart}
+    return [f"    a line behind {length}, joined {joined['ms']:.1f} ms, apart {apart['ms']:.1f} ms"]
+
+
 async def timeline_of_line(engine: VllmEngine, scale: Scale, length: int) -> list[str]:
     """What the host does for a line behind a cached prompt, and when."""
     prompt = prompts(scale, length, 1, seed=1)[0]

@@ -124,6 +124,7 @@ async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> N
         await report.take(f"prompts of {length}", speed.ours(engine, scale, length, kept))
         await report.take("a step", speed.step_of_ours(engine, scale, length, kept))
         await report.take("a line's parts", speed.parts_of_line(engine, scale, length, kept))
+        await report.take("a line apart", speed.line_apart(engine, scale, length, kept))
         await report.take("a line's host", speed.timeline_of_line(engine, scale, length))
     await report.take("editors", speed.editors(engine, scale, kept))
     await report.take("cancelling", speed.cancelling(engine, scale))

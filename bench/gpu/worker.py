@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bench.gpu.timeline import Event, Timeline
+from bench.gpu.timeline import Event, Timeline, core_of_this_process
 
 IDLE = "nothing, until "
 IDLE_MICROSECONDS = 4.0
@@ -70,6 +70,14 @@ class GpuWorker:
     def end_timeline(self) -> list[Event]:
         """What the core did since."""
         return self._timeline.end()
+
+    def join_canvases(self, wanted: bool) -> bool:
+        """Let canvases come along with the ends of their prompts from now on, or not; returns
+        whether there is a scheduler here to tell."""
+        core = core_of_this_process()
+        if core is not None:
+            core.scheduler._joins = wanted
+        return core is not None
 
     def experts_touched(self, rows: int) -> list[int]:
         """By layer, the experts that so many random hidden states are sent to."""

@@ -63,6 +63,9 @@ class VllmOptions(NamedTuple):
     """Whether logits come from a copy of the head in FP8, on one GPU: faster, and coarser."""
     fused_layers: bool = True
     """Whether FP8 layers run in fewer launches where this vLLM and one GPU allow it."""
+    joined_canvases: bool = True
+    """Whether a canvas takes its first step in the forward that reads the end of its prompt, where
+    the attention is ours."""
     load_format: str = "auto"
     """`dummy` fills a checkpoint folder that has no weights."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -228,6 +231,7 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
             "dg_conditioning_top_k": options.conditioning_top_k,
             "dg_fp8_head": options.fp8_head,
             "dg_fused_layers": options.fused_layers,
+            "dg_joined_canvases": options.joined_canvases,
         },
         "disable_log_stats": True,
         "enable_log_requests": False,

@@ -53,13 +53,16 @@ class Tiling(NamedTuple):
 
 
 @triton.jit
-def _interval(position, past, keys, causal, window, RULE: tl.constexpr):
-    """First key seen and the one behind the last, by query position; keys count from 0."""
+def _interval(position, front, keys, causal, window, RULE: tl.constexpr):
+    """First key seen and the one behind the last, by query position; keys count from 0.
+
+    `front` is the position of the first row that sees two-sidedly.
+    """
     high = tl.where(causal, position + 1, keys)
     if RULE == "full":
         low = tl.zeros_like(high)
     elif RULE == "anchored":
-        low = tl.where(causal, position, past) - window + 1
+        low = tl.where(causal, position, front) - window + 1
     else:
         low = position - window + 1
         high = tl.minimum(high, position + window)
@@ -87,6 +90,7 @@ def _attend_kernel(
     query_starts,
     key_counts,
     causal_flags,
+    leading,
     out,
     partial,
     partial_weights,
@@ -114,6 +118,7 @@ def _attend_kernel(
     FAR: tl.constexpr,
     RULE: tl.constexpr,
     JOINED: tl.constexpr,
+    LEADING: tl.constexpr,
     SEQUENCES_PADDED: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -140,16 +145,19 @@ def _attend_kernel(
     keys = tl.load(key_counts + sequence)
     causal = tl.load(causal_flags + sequence) != 0
     past = keys - count
+    lead = tl.load(leading + sequence) if LEADING else 0
+    front = past + lead
 
     row = tl.arange(0, BLOCK_M)
     at = offset + row // GROUP
     row_inside = at < count
     token = (start + at).to(tl.int64)
     head = key_head * GROUP + row % GROUP
-    low, high = _interval(past + at, past, keys, causal, window, RULE)
+    low, high = _interval(past + at, front, keys, causal | (at < lead), window, RULE)
+    # What rows see begins and ends no earlier than for the rows before them.
     last = tl.minimum(offset + BLOCK_Q, count) - 1
-    tile_low, _ = _interval(past + offset, past, keys, causal, window, RULE)
-    _, tile_high = _interval(past + last, past, keys, causal, window, RULE)
+    tile_low, _ = _interval(past + offset, front, keys, causal | (offset < lead), window, RULE)
+    _, tile_high = _interval(past + last, front, keys, causal | (last < lead), window, RULE)
     first_tile = tile_low // BLOCK_N
     tiles = tl.maximum(tl.cdiv(tile_high, BLOCK_N) - first_tile, 0)
     share = tl.cdiv(tiles, splits)
@@ -305,6 +313,7 @@ def canvas_attention(
     rule: MaskRule = "anchored",
     tiling: Tiling | None = None,
     out: Tensor | None = None,
+    leading: Tensor | None = None,
 ) -> Tensor:
     """Attention of every sequence's newest tokens over all of its tokens.
 
@@ -325,6 +334,8 @@ def canvas_attention(
             the last `window` tokens, their own included, by either.
         tiling: see Tiling; by default choose_tiling's.
         out: written where given, like `query`.
+        leading: how many of each sequence's first queries are causal though it sees two-sidedly,
+            int32 [sequences]: the end of a prompt in front of a canvas. None is 0 for all.
 
     Returns:
         [tokens, heads, head_dim]; 0 where a row sees no key. Rows behind the last sequence's are
@@ -364,14 +375,15 @@ def canvas_attention(
     far = any(pages.shape[0] * pages.stride(0) >= 2**31 for pages in (key_pages, value_pages))
     blocks = tokens // (tiling.block_m // group) + sequences
     _attend_kernel[(blocks, key_heads * tiling.value_parts, splits)](
-        query, key_pages, value_pages, block_table, query_starts, key_counts, causal, out,
-        partial, partial_weights, *query.stride()[:2], *key_pages.stride()[:3],
+        query, key_pages, value_pages, block_table, query_starts, key_counts, causal,
+        leading, out, partial, partial_weights, *query.stride()[:2], *key_pages.stride()[:3],
         *value_pages.stride()[:3], block_table.stride(0), *out.stride()[:2], tokens, sequences,
         splits, scale * LOG2_E, 0 if window is None else window, GROUP=group, KEY_HEADS=key_heads,
         HEAD_DIM=head_dim, VALUE_PARTS=tiling.value_parts, PAGE=page_size, FAR=far,
         RULE="full" if window is None else rule, JOINED=splits > 1,
-        SEQUENCES_PADDED=triton.next_power_of_2(sequences), BLOCK_M=tiling.block_m,
-        BLOCK_N=tiling.block_n, PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
+        LEADING=leading is not None, SEQUENCES_PADDED=triton.next_power_of_2(sequences),
+        BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n,
+        PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     if splits > 1:

@@ -204,6 +204,7 @@ def canvas_attention(
     scale: float = 1.0,
     window: int | None = None,
     rule: MaskRule = "anchored",
+    leading: Tensor | None = None,
 ) -> Tensor:
     """See dg_kernels.canvas_attention.canvas_attention; rows behind the last sequence's are 0."""
     heads, page_size = query.shape[1], key_pages.shape[1]
@@ -218,18 +219,33 @@ def canvas_attention(
             for cached in (key_pages, value_pages)
         )
         scores = torch.einsum("qhd,khd->hqk", query[begin:end].float(), key) * scale
+        lead = 0 if leading is None else int(leading[sequence])
         seen = visible(
-            end - begin, keys, causal=bool(causal[sequence]), window=window, rule=rule
-        ).to(query.device)  # fmt: skip
+            end - begin, keys, causal=bool(causal[sequence]), window=window, rule=rule, leading=lead
+        ).to(query.device)
         weights = torch.softmax(scores.masked_fill(~seen, -math.inf), -1).nan_to_num(0.0)
         out[begin:end] = torch.einsum("hqk,khd->qhd", weights, value)
     return out
 
 
 def visible(
-    queries: int, keys: int, *, causal: bool, window: int | None, rule: MaskRule
-) -> Tensor:  # fmt: skip
-    """Which keys the newest `queries` of `keys` tokens see, bool [queries, keys]."""
+    queries: int,
+    keys: int,
+    *,
+    causal: bool,
+    window: int | None,
+    rule: MaskRule,
+    leading: int = 0,
+) -> Tensor:
+    """Which keys the newest `queries` of `keys` tokens see, bool [queries, keys].
+
+    The first `leading` of them are causal in any case, and see nothing of the others.
+    """
+    if leading and not causal:
+        others = queries - leading
+        first = visible(leading, keys - others, causal=True, window=window, rule=rule)
+        rest = visible(others, keys, causal=False, window=window, rule=rule)
+        return torch.cat((torch.nn.functional.pad(first, (0, others)), rest))
     past = keys - queries
     query = torch.arange(past, keys)[:, None]
     key = torch.arange(keys)[None, :]

@@ -135,6 +135,36 @@ def test_head_sizes_and_groups(
     expect_same(case, tiling, window=24, rule="anchored")
 
 
+@pytest.mark.parametrize("rule", ["anchored", "symmetric"])
+@pytest.mark.parametrize(("window", "splits"), [(None, 2), (8, 1), (8, 3), (21, 2)])
+def test_the_end_of_a_prompt_in_front_of_its_canvas(
+    window: int | None, rule: reference.MaskRule, splits: int, device: torch.device
+) -> None:
+    """Prompt rows are causal and blind to the canvas, which sees them like the rest of the prompt;
+    together they are what two launches would give."""
+    sequences = [Sequence(14, 60, False), Sequence(9, 9, False), Sequence(6, 30, True)]
+    case = case_of([*sequences, Sequence(5, 40, False)], device=device)
+    leading = torch.tensor([6, 4, 0, 0], dtype=torch.int32, device=device)
+    options: dict[str, Any] = {"window": window, "rule": rule}
+    found = expect_same(case, Tiling(16, 16, splits), leading=leading, **options)
+    alone = case_of(sequences[:1], device=device)
+    front = Case(
+        alone.query[:6], alone.key_pages, alone.value_pages, alone.block_table,
+        torch.tensor([0, 6], dtype=torch.int32, device=device), alone.key_counts - 8,
+        torch.tensor([True], device=device),
+    )  # fmt: skip
+    rest = front._replace(
+        query=alone.query[6:], query_starts=torch.tensor([0, 8], dtype=torch.int32, device=device),
+        key_counts=alone.key_counts, causal=torch.tensor([False], device=device),
+    )  # fmt: skip
+    apart = [canvas_attention(*part, scale=0.3, **options) for part in (front, rest)]
+    joined = canvas_attention(
+        *alone, scale=0.3, leading=torch.tensor([6], dtype=torch.int32, device=device), **options
+    )  # fmt: skip
+    torch.testing.assert_close(joined, torch.cat(apart), rtol=2e-5, atol=2e-5)
+    assert found.isfinite().all()
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_random_batches(seed: int, device: torch.device) -> None:
     """Types, lengths, groups, pages, windows, rules and cuts drawn at random."""

@@ -19,6 +19,7 @@ from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend, CPUAttentio
 
 from dg_engine.attention import attend, decoder_masks, encoder_masks
 from dg_engine.job import MaskRule
+from dg_engine.vllm_plugin.joining import LEADING
 
 
 class AnchoredBackend(CPUAttentionBackend):
@@ -65,10 +66,15 @@ class AnchoredAttention(CPUAttentionBackendImpl):
             causal = attn_metadata.causal
             if attn_metadata.dynamic_causal is not None:
                 causal = bool(attn_metadata.dynamic_causal[index])
-            mixed = self._one(
-                query[begin:end], kv_cache, attn_metadata.block_table[index], lengths[index], causal
-            )
-            output[begin:end] = mixed.view_as(output[begin:end])
+            leading = getattr(attn_metadata, LEADING, None)
+            lead = 0 if causal or leading is None else int(leading[index])
+            blocks, length = attn_metadata.block_table[index], lengths[index]
+            # The end of a prompt, then the canvas behind it.
+            for first, last, alike in ((begin, begin + lead, True), (begin + lead, end, causal)):
+                if first < last:
+                    keys = length - (end - last)
+                    mixed = self._one(query[first:last], kv_cache, blocks, keys, alike)
+                    output[first:last] = mixed.view_as(output[first:last])
         return output
 
     def _one(

@@ -25,6 +25,7 @@ from vllm.v1.attention.backend import AttentionType
 from vllm.v1.attention.backends.triton_attn import TritonAttentionBackend, TritonAttentionImpl
 
 from dg_engine.job import MaskRule
+from dg_engine.vllm_plugin.joining import FLASH_TOKENS, LEADING
 from dg_engine.vllm_plugin.register import MASK_RULE
 
 PAGE = 32
@@ -32,8 +33,6 @@ PAGE = 32
 so that larger ones would have more of it read again for every job."""
 
 
-FLASH_TOKENS = 192
-"""Of a batch that FlashAttention 4 may read a full layer for; below it our kernel is as fast."""
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
 
@@ -127,6 +126,7 @@ class CanvasAttention(TritonAttentionImpl):
             window=self._window,
             rule=self._rule,
             out=output[:tokens],
+            leading=getattr(attn_metadata, LEADING, None),
         )
         return output
 

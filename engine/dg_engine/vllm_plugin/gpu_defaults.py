@@ -23,8 +23,8 @@ GLOBAL = "global_head_dim"
 TUNED_FOLDER = "VLLM_TUNED_CONFIG_FOLDER"
 CANVASES_CAPTURED = 8
 """Whole canvases in the largest captured batch."""
-SMALLER = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192)
-"""Tokens of captured batches below a canvas: lines, judged candidates, ends of prompts."""
+SMALLER = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192)
+"""Tokens of captured batches below a canvas: lines with the end of their prompt, candidates."""
 
 
 FUSED_LAYERS = "dg_fused_layers"

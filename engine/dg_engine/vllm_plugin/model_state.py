@@ -27,6 +27,7 @@ from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
 from dg_engine.vllm_plugin.gpu_defaults import fuses_layers
+from dg_engine.vllm_plugin.joining import LeadingRows
 from dg_engine.vllm_plugin.progress import Batch
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
@@ -49,6 +50,8 @@ class CanvasModelState(DiffusionGemmaModelState):
     ) -> None:
         super().__init__(vllm_config, model, encoder_cache, device)
         self._slots: dict[str, int] = {}
+        self._leading = LeadingRows(self.max_num_reqs, device)
+        self._canvas_sampler: CanvasSampler | None = None
         self.states = CanvasStates(
             self.max_num_reqs,
             vllm_config.diffusion_config.canvas_length,
@@ -67,7 +70,8 @@ class CanvasModelState(DiffusionGemmaModelState):
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
         """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""
         sets = vocabulary_sets(self.model_config.model, self.gen_config)
-        return _Sampler(self, sampler.req_states, canvas_sampler(self, sets)), None
+        self._canvas_sampler = canvas_sampler(self, sets)
+        return _Sampler(self, sampler.req_states, self._canvas_sampler), None
 
     def add_request(self, req_index: int, new_req_data: Any) -> None:
         """Write all of a slot's state; a request that was preempted begins its canvas anew."""
@@ -90,6 +94,20 @@ class CanvasModelState(DiffusionGemmaModelState):
     def knows(self, req_id: str) -> bool:
         """Whether a request is one of ours, and not a stand-in by which vLLM measures memory."""
         return req_id in self._slots
+
+    def prepare_attn(self, input_batch: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        """Attention metadata; canvases that come along with their prompt's end begin here."""
+        joined = self._leading.find(input_batch)
+        if joined and self._canvas_sampler is not None:
+            slots = torch.tensor([slot for slot, _, _ in joined])
+            if self.device.type == "cuda":
+                slots = slots.pin_memory()
+            ids = self._canvas_sampler.start(slots.to(self.device, non_blocking=True))
+            for place, (_, width, rows) in enumerate(joined):
+                input_batch.input_ids[rows] = ids[place, :width].to(input_batch.input_ids.dtype)
+        metadata = super().prepare_attn(input_batch, *args, **options)
+        self._leading.tell(metadata)
+        return metadata
 
     def prepare_inputs(self, input_batch: Any, req_states: Any) -> dict[str, Any]:
         """Embeddings of all tokens; on rows that denoise, mixed with the last step's soft ones.

@@ -108,16 +108,32 @@ class Progress:
         What `add` has cleared needs no clearing, so this is a part of what `advance` does.
         """
         states, slots = self._states, batch.slots
-        whole, given = states.whole[slots], states.given[slots]
+        whole = states.whole[slots]
         first = whole[:, Whole.FIRST_PHASE]
-        holes = (states.roles[slots] == int(Role.HOLE)) & (first == int(Phase.DENOISE))[:, None]
-        start = torch.where(holes, self._noise(whole, torch.zeros_like(first)), given)
-        ids = _where(batch.prefilled, start, states.ids[slots])
+        ids = _where(batch.prefilled, self._first_ids(slots, whole), states.ids[slots])
         whole[:, Whole.PHASE] = torch.where(batch.prefilled, first, whole[:, Whole.PHASE])
         whole[:, Whole.STEP] = whole[:, Whole.STEP].masked_fill(batch.prefilled, 0)
         states.whole[slots], states.ids[slots] = whole, ids
         none = first[:0]
         return Outcome(ids, torch.zeros_like(first), ids, none, none, none, none, none, none)
+
+    def start(self, slots: Tensor) -> Tensor:
+        """Requests whose canvases come along with their prompts' ends go over to their first phase
+        before the forward; returns what it reads of them, int64 [n, canvas]."""
+        states = self._states
+        whole = states.whole[slots]
+        ids = self._first_ids(slots, whole)
+        whole[:, Whole.PHASE] = whole[:, Whole.FIRST_PHASE]
+        states.whole[slots], states.ids[slots] = whole, ids
+        return ids
+
+    def _first_ids(self, slots: Tensor, whole: Tensor) -> Tensor:
+        """Noise in the holes of what is denoised, and what is given elsewhere [n, canvas]."""
+        first = whole[:, Whole.FIRST_PHASE]
+        denoised = (first == int(Phase.DENOISE))[:, None]
+        holes = (self._states.roles[slots] == int(Role.HOLE)) & denoised
+        noise = self._noise(whole, torch.zeros_like(first))
+        return torch.where(holes, noise, self._states.given[slots])
 
     def advance(self, batch: Batch, rows: Rows, running: Tensor, of_row: Tensor) -> Outcome:
         """Accept, renoise, settle and change phases; `rows` are [n, canvas] here."""

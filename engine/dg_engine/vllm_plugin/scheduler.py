@@ -9,6 +9,7 @@ as the token ids of the output (see drafts.py). So the last canvas is neither co
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -20,6 +21,8 @@ from vllm.v1.request import RequestStatus
 
 from dg_engine.vllm_plugin.compat import can_preempt, running_limit
 from dg_engine.vllm_plugin.drafts import Code, Draft, pack_draft
+from dg_engine.vllm_plugin.joining import join, joins_canvases
+from dg_engine.vllm_plugin.register import MASK_RULE
 from dg_engine.vllm_plugin.request import CanvasRequest, Kind, read_request
 
 
@@ -40,6 +43,7 @@ class CanvasScheduler(Scheduler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._canvases: dict[str, _Progress] = {}
+        self._joins = joins_canvases(self.vllm_config, os.environ.get(MASK_RULE))
 
     def add_request(self, request: Any) -> None:
         """Take a request in, ours or one of plain generation."""
@@ -85,6 +89,17 @@ class CanvasScheduler(Scheduler):
             if progress is not None and progress.cached_tokens is None:
                 progress.cached_tokens = new.num_computed_tokens
         return output
+
+    def _update_after_schedule(self, scheduler_output: Any) -> None:
+        """Before vLLM notes what it has planned: canvases may come along with their prompts."""
+        if self._joins:
+            widths = {
+                name: progress.asked.width
+                for name, progress in self._canvases.items()
+                if progress.asked.kind != Kind.GREEDY
+            }
+            join(self, scheduler_output, widths)
+        super()._update_after_schedule(scheduler_output)
 
     def _trim(self, request: Any) -> None:
         """Placeholders of asynchronous scheduling are as wide as the served canvas."""
