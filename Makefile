@@ -51,7 +51,7 @@ test-editors: $(DEV)
 
 test-vllm: $(DEV)
 	@tests/vllm/setup.sh $(BIN)/python
-	@.venv/vllm/bin/python -m pytest --timeout 300 tests/vllm $(ARGS)
+	@.venv/vllm/bin/python -m pytest --timeout 900 -n 2 --dist loadscope tests/vllm $(ARGS)
 
 check: $(DEV)
 	@$(BIN)/ruff check --quiet .

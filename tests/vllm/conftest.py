@@ -12,8 +12,28 @@ import pytest_asyncio
 
 from bench.gpu.cpu import SETTINGS
 
+# Several engines run at once, each on one thread, on whichever core is free.
+SIDE_BY_SIDE = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+
 if find_spec("vllm") is not None:
-    os.environ.update(SETTINGS)
+    os.environ.update({**SETTINGS, **SIDE_BY_SIDE})
+
+
+WAYS = ("one step at a time", "planned ahead")
+"""Of scheduling; each has an engine that many tests share."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that share an engine run in one process, one after another."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByEngine(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            named = [way for way in WAYS if f"[{way}" in nodeid]
+            return named[0] if named else nodeid.split("::")[0]
+
+    return ByEngine(config, log)
 
 
 class Kept:
@@ -51,9 +71,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture(
-    scope="session", loop_scope="session", params=["one step at a time", "planned ahead"]
-)
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=WAYS)
 async def started(request: pytest.FixtureRequest, checkpoint: Path):
     """One engine for all tests of one way of scheduling; starting takes half a minute."""
     from dg_engine.vllm_engine import VllmEngine

@@ -46,7 +46,7 @@ def copying(prompt: list[int], seed: int) -> CanvasJob:
     )  # fmt: skip
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_it_settles_in_four_steps_with_the_same_answer(engine: Any, folder: Path):
     from dg_engine.job import MaskRule
 
