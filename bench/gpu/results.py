@@ -3,7 +3,9 @@
     python -m bench.gpu.results FOLDER --date DATE [--note TEXT]
 
 FOLDER holds kernels.json and peers.json (bench.gpu.kernels, bench.gpu.peers), moe.json
-(bench.gpu.moe), ours.json and upstream.json with the kernels of a block (bench/gpu_engine.py).
+(bench.gpu.moe), ours.json and upstream.json with the kernels of a block (bench/gpu_engine.py); and
+if they were measured, defaults.json (ours without options), tp2.json (ours on two GPUs) and what
+the stages answers-* and parity-* said.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ WEIGHT_BYTES = 27.4e9
 EXPERT_BYTES = 22.8e9
 HEAD_GEMM = "nvjet_sm90_tst_320x128"
 """Upstream's last product, which is no part of its sampler."""
-LINE_FORWARDS = 5
-"""The end of the prompt and four steps."""
+LINE_FORWARDS = 4
+"""Steps; the end of the prompt comes along with the first."""
+PROFILED = "kernels-block-4096.txt"
+SAID = ("answers-float32", "answers-bf16", "parity-anchored", "parity-symmetric")
+SAID_TOO = ("parity-anchored-bf16", "parity-symmetric-bf16")
 NAMES = {"ours": "ours", "fa4": "FlashAttention 4", "triton": "TRITON_ATTN"}
 
 
@@ -65,6 +70,21 @@ def once_a_forward(folder: Path, name: str, forwards: int) -> float:
     return total / forwards
 
 
+def optional(folder: Path, name: str) -> Row:
+    """A JSON file, or nothing."""
+    return load(folder, name) if (folder / name).exists() else {}
+
+
+def said(folder: Path) -> dict[str, list[str]]:
+    """What stages told of answers that are the CPU's, by stage."""
+    files = {name: folder / f"{name}.txt" for name in (*SAID, *SAID_TOO)}
+    return {
+        name: [line.strip() for line in file.read_text().splitlines() if " are " in line]
+        for name, file in files.items()
+        if file.exists()
+    }
+
+
 def gathered(folder: Path, date: str) -> Row:
     """Everything as one record."""
     kernels, ours, upstream = (
@@ -92,8 +112,8 @@ def gathered(folder: Path, date: str) -> Row:
         "experts_touched": touched,
         "attention": attention(folder),
         "sampler": {
-            "ours_us": once_a_forward(folder, "ours-kernels-block-512.txt", 16),
-            "upstream_us": once_a_forward(folder, "upstream-kernels-block-512.txt", 18),
+            "ours_us": once_a_forward(folder, f"ours-{PROFILED}", 16),
+            "upstream_us": once_a_forward(folder, f"upstream-{PROFILED}", 18),
             "floor_us": sampler_floor,
         },
         "step": {
@@ -118,6 +138,11 @@ def gathered(folder: Path, date: str) -> Row:
             for length, found in ours["line"].items()
         },
         "line_parts": ours["line_parts"],
+        "line_joined": ours.get("line_joined", {}),
+        "feed_forward": ours.get("feed_forward", {}),
+        "defaults": optional(folder, "defaults.json"),
+        "two_gpus": optional(folder, "tp2.json"),
+        "answers": said(folder),
         "editors": ours.get("editors", {}),
         "moe": [without(row, "tilings") for row in experts],
         "row_stats": [without(row, "tried") for row in kernels["row_stats"]],
@@ -173,10 +198,16 @@ def page(found: Row) -> Iterator[str]:
         for length, one in found["line_parts"].items()
     )
     yield (
-        "\nFive forwards: what of the prompt the cache lacks, and the steps. By the engine's "
-        f"stages, {parts} (encode ends with the first draft). Upstream has no such request: its "
-        "default path is the whole canvas above.\n"
+        "\nFour forwards: what of the prompt the cache lacks comes along with the first step. By "
+        f"the engine's stages, {parts} (encode ends with the first draft). Upstream has no such "
+        "request: its default path is the whole canvas above.\n"
     )
+    for length, one in found.get("line_joined", {}).items():
+        yield (
+            f"\nBehind {length}, by turns in one engine: with a forward of its own for the "
+            f"prompt's end {spread(one['apart'])} ms, without {spread(one['joined'])}.\n"
+        )
+    yield from without_options(found.get("defaults", {}))
     if found["editors"]:
         yield "\n| editors | keys | overtaken by the next key | p50 ms | p90 ms |\n"
         yield "|---|---|---|---|---|\n"
@@ -220,7 +251,43 @@ def page(found: Row) -> Iterator[str]:
             f"{row['default_us']:.0f} | {row['best']['us']:.0f} | {cutlass} | "
             f"{row['marlin_us']:.0f} |\n"
         )
+    yield from further(found)
     yield "\n![Attention against the chip's limits](gpu_roofline.svg)\n"
+
+
+def without_options(found: Row) -> Iterator[str]:
+    """Ours as it is when nothing is set."""
+    if found:
+        block, line = found["block"]["4096"]["1"], found["line"]["4096"]["1"]
+        yield (
+            "\nWith no option set (self-conditioning on all of the vocabulary, the last product in "
+            f"bf16), behind 4096: a step {found['step']['4096']['ms']:.2f} ms, a block "
+            f"{spread(block)} ms ({block['tokens_s']:.0f} tokens/s), a line {spread(line)} ms.\n"
+        )
+
+
+def further(found: Row) -> Iterator[str]:
+    """Blocks of fewer launches, two GPUs, and whether answers are the CPU's."""
+    if found.get("feed_forward"):
+        yield "\n## Feed-forward blocks in fewer launches\n\n"
+        yield "| rows | one layer, us | off upstream's operations by (worst layer) |\n"
+        yield "|---|---|---|\n"
+        for rows, one in found["feed_forward"].items():
+            yield f"| {rows} | {one['us']:.0f} | {one['error']:.3f} ({one['worst']:.3f}) |\n"
+        yield (
+            "\nOf the length of what a layer adds; FP8 rounds a row anew wherever sums come out in "
+            "another order.\n"
+        )
+    if found.get("two_gpus"):
+        both = found["two_gpus"]
+        yield "\n## Two GPUs (`tensor_parallel_size` 2)\n\n| | at once | ms |\n|---|---|---|\n"
+        for name in ("block", "line"):
+            for count, one in both[name]["4096"].items():
+                yield f"| {name} behind 4096 | {count} | {spread(one)} |\n"
+    if found.get("answers"):
+        yield "\n## Answers beside the CPU's\n\n"
+        for stage, lines in found["answers"].items():
+            yield "".join(f"- {stage}: {line}\n" for line in lines)
 
 
 def draw(folder: Path, out: Path) -> None:

@@ -34,6 +34,7 @@ CALLS: list[tuple[str, Callable[..., Any], int, tuple[str, ...]]] = [
     ("0.26", scheduler.CanvasScheduler.schedule, 0, ()),
     ("0.33", scheduler.CanvasScheduler.schedule, 1, ()),
     ("0.33", scheduler.CanvasScheduler.schedule, 0, ("throttle_prefills",)),
+    ("0.26", scheduler.CanvasScheduler._update_after_schedule, 1, ()),
     ("0.26", scheduler.CanvasScheduler.update_from_output, 2, ()),
     ("0.26", scheduler.CanvasScheduler.update_draft_token_ids, 1, ()),
     ("0.26", scheduler.CanvasScheduler.add_request, 1, ()),
