@@ -220,18 +220,19 @@ async def test_alternatives_of_a_race_differ_in_more_than_white_space(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("sure", "texts"),
+    ("rows", "sure", "texts"),
     [
-        ((0.9, 0.5, 0.4), ["a", "b", "1"]),
-        ((0.9, 0.5, 0.1), ["a", "b"]),
-        ((0.01, 0.5, 0.1), ["a", "b"]),
-        ((0.9, math.nan, math.nan), ["a", "b", "1"]),
+        ("a\nb\n1", (0.9, 0.5, 0.4), ["a", "b", "1"]),
+        ("a\nb\n1", (0.9, 0.5, 0.1), ["a", "b"]),
+        ("a\nb\n1", (0.01, 0.5, 0.1), ["a", "b"]),
+        ("a\nb\n1", (0.9, math.nan, math.nan), ["a", "b", "1"]),
+        ("  \nb\n1", (0.9, 0.1, 0.1), ["b", "1"]),  # better than nothing for who asks
     ],
 )
 async def test_alternatives_of_which_the_model_is_not_sure_are_left_out(
-    tokenizer: Tokenizer, sure: tuple[float, ...], texts: list[str]
+    tokenizer: Tokenizer, rows: str, sure: tuple[float, ...], texts: list[str]
 ) -> None:
-    engine = Racing(tokenizer, ["a\nb\n1"])
+    engine = Racing(tokenizer, [rows])
     engine.row_scores = tuple(math.log(s) for s in sure)
     completer = Completer(engine, tokenizer, prompt_format_for(tokenizer, Path("tiny")))
     completion = await completer.complete(SOURCE, CURSOR, alternatives=3)

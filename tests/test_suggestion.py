@@ -70,6 +70,13 @@ TABLE: list[tuple[Filter, str, bool, str, str]] = [
     (without_the_line_above, "a = b()\n‸\n", False, "a = b()", ""),
     (without_the_line_above, "if a:\n\n    if‸\n", False, " a:", ""),
     (without_the_line_above, "a = b()\n‸\n", True, "a = b()\nc = 1", ""),
+    (
+        without_the_line_above,
+        "def f():\n    ‸\n",
+        True,
+        "a()\n    bc()\n    bc()\n    d()",
+        "a()\n    bc()",
+    ),
     (without_the_line_above, "a = b()\na = ‸()\n", False, "b", ""),
     (without_the_line_above, "a = b()\n‸\n", False, "a = b() + 1", SAME),
     (without_the_line_above, "a(\n    b,\n    c\n)\n‸\n", False, ")", SAME),

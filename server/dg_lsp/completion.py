@@ -152,11 +152,12 @@ class Completer:
         place = Place(view=view, multi_line=blocks, masked=shown is not view)
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
         # Several rows may come to the same text.
-        looked_at = 1 if alternatives == 1 else 2 * alternatives
-        likely = [row for row in rows if row == 0 or self._is_likely(answer.frame, row)]
-        texts = [self._text(job, answer.frame, row) for row in likely[:looked_at]]
+        looked_at = rows[: 1 if alternatives == 1 else 2 * alternatives]
+        texts = [self._text(job, answer.frame, row) for row in looked_at]
         offers = [suggestion_of(text, place) for text in texts]
-        found = _distinct([offer.text for offer in offers])
+        likely = [row for row in looked_at if row == 0 or self._is_likely(answer.frame, row)]
+        found = _distinct([offers[row].text for row in likely])
+        found = found or _distinct([offer.text for offer in offers])
         first = found[0] if found else ""
         watch.lap("suggest")
         return Completion(

@@ -196,7 +196,7 @@ def _is_whole(text: str) -> bool:
 
 
 def without_the_line_above(text: str, place: Place) -> str:
-    """Nothing, when the line would say the one above again, in a language of statements.
+    """Cut before a line that would say the one above it again, in a language of statements.
 
     Of 500 lines and rests of lines cut out of three packages none did.
     """
@@ -204,9 +204,14 @@ def without_the_line_above(text: str, place: Place) -> str:
     if view.language not in LANGUAGES - _OF_ROWS:
         return text
     above = view.before[: view.before.rfind("\n") + 1].rstrip().rpartition("\n")[2].strip()
-    first = text.partition("\n")[0]
-    whole = view.line_before + first + (view.line_after if first == text else "")
-    return "" if len(above) >= _MEANING_CHARS and whole.strip() == above else text
+    lines = text.split("\n")
+    whole = [view.line_before + lines[0], *lines[1:]]
+    whole[-1] += view.line_after
+    for count, line in enumerate(whole):
+        if len(above) >= _MEANING_CHARS and line.strip() == above:
+            return "\n".join(lines[:count]).rstrip()
+        above = line.strip() or above
+    return text
 
 
 def without_masks(text: str, place: Place) -> str:
