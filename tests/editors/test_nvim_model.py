@@ -22,7 +22,7 @@ FEWEST = 5
 """So many keys must lead to a suggestion that was not there before, for the times to mean much."""
 
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)  # every wait has its own limit
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

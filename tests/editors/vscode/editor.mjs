@@ -358,7 +358,9 @@ export class Editor {
     own.push(join(this.home, "config.yaml"), "--extensions-dir", join(this.home, "extensions"));
     if (!existsSync(VSIX)) throw new Error(`${VSIX} is missing; run: npm run package`);
     const install = [CODE_SERVER, ...own, "--install-extension", VSIX];
+    const began = performance.now();
     execFileSync(process.execPath, install, { stdio: "ignore" });
+    this.installSeconds = (performance.now() - began) / 1e3;
     const flags = ["--auth", "none", "--bind-addr", `127.0.0.1:${this.port}`];
     for (const off of ["telemetry", "update-check", "workspace-trust"])
       flags.push(`--disable-${off}`);

@@ -2,6 +2,7 @@
 # Runs the VS Code tests: sets up the editor (cached), packages the extension, drives both.
 #
 #   run.sh [TEST_FILE...]
+#   run.sh --run SCRIPT [ARGUMENT...]     another script that drives them
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -18,6 +19,10 @@ npm run --silent package >&2
 
 cd "$root"
 rm -rf "$here/shots"
+if [[ ${1-} == --run ]]; then
+  shift
+  exec node "$@"
+fi
 (($#)) || set -- "$here"/*.test.mjs
 # One after another: each file has an editor and a browser of its own.
 exec node --test --test-concurrency=1 --test-timeout=180000 "$@"
