@@ -12,7 +12,7 @@ import torch
 from dg_engine.engine import EngineError
 from dg_engine.job import MaskRule
 from dg_engine.loader import load
-from dg_engine.model_config import read_config
+from dg_engine.model_config import read_config, softcap_of
 from safetensors.torch import load_file, save_file
 
 from tests.checkpoints import write_checkpoint
@@ -191,3 +191,14 @@ def test_the_published_spelling_of_full_layers_is_read_as_transformers_reads_it(
 def test_the_reference_refuses_the_rule_that_it_does_not_know():
     with pytest.raises(EngineError, match="anchored mask rule only"):
         load(tiny_checkpoint(), device=CPU, reference=True, mask_rule=MaskRule.SYMMETRIC)
+
+
+def test_logits_are_capped_alike_whether_or_not_transformers_fills_the_cap_in(tmp_path: Path):
+    write_checkpoint(tmp_path)
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    config["text_config"].pop("final_logit_softcapping", None)
+    file.write_text(json.dumps(config))
+    assert read_config(tmp_path).softcap == softcap_of(None) == 30.0
+    assert softcap_of(12.5) == 12.5
+    assert softcap_of(0.0) == 0.0

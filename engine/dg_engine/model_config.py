@@ -11,6 +11,8 @@ import msgspec
 from dg_engine.engine import EngineError
 
 Json = dict[str, Any]
+SOFTCAP = 30.0
+"""Of the published checkpoint's logits, where a config.json leaves it out."""
 
 
 class LayerConfig(msgspec.Struct, frozen=True):
@@ -84,6 +86,15 @@ class ModelConfig(msgspec.Struct, frozen=True):
         rest = len(self.layers) * (dense + experts + 8 * self.hidden_size)
         embedding = self.vocab_size * self.hidden_size
         return per_layer + rest + embedding + 2 * self.hidden_size + dense
+
+
+def softcap_of(loaded: float | None) -> float:
+    """The cap of the logits by a configuration that transformers has loaded.
+
+    Where config.json leaves it out, transformers fills in the published one since 5.17, and None
+    before.
+    """
+    return SOFTCAP if loaded is None else float(loaded)
 
 
 def _read_json(path: Path) -> Json:
@@ -227,7 +238,7 @@ def read_config(folder: Path, *, any_weights: bool = False) -> ModelConfig:
             active_experts=int(text["top_k_experts"]),
             expert_size=int(text["moe_intermediate_size"]),
             norm_epsilon=float(text.get("rms_norm_eps", 1e-6)),
-            softcap=float(text.get("final_logit_softcapping", 30.0)),
+            softcap=float(text.get("final_logit_softcapping", SOFTCAP)),
             canvas_length=int(config.get("canvas_length") or 256),
             max_positions=int(text.get("max_position_embeddings", 131_072)),
             eos=_ids(generation_eos) or _ids(text.get("eos_token_id")),

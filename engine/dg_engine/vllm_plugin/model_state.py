@@ -23,6 +23,7 @@ from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaModelState
 from vllm.v1.outputs import LogprobsTensors
 from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
+from dg_engine.model_config import softcap_of
 from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
@@ -231,7 +232,7 @@ def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampl
         Vocabulary(mask(sets.eos), mask(sets.line_breaks)),
         mask(sets.special),
         _embedding(state.model, device),
-        softcap=state.model.final_logit_softcapping or 0.0,
+        softcap=softcap_of(state.model.final_logit_softcapping),
         conditioning_top_k=conditioning_top_k(state.vllm_config),
         row_stats=_row_stats(device),
     )
