@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ LINE_FORWARDS = 4
 PROFILED = "kernels-block-4096.txt"
 SAID = ("answers-float32", "answers-bf16", "parity-anchored", "parity-symmetric")
 SAID_TOO = ("parity-anchored-bf16", "parity-symmetric-bf16")
+BOUND_MS = 300
+"""From key to last wanted token, nine times in ten: what a GPU's capacity is counted by."""
+FLEETS, TYPING = (100, 1_000, 10_000), (0.1, 0.3, 1.0)
+"""Editors of a fleet, and the share of them that type at once."""
 NAMES = {"ours": "ours", "fa4": "FlashAttention 4", "triton": "TRITON_ATTN"}
 
 
@@ -79,7 +84,7 @@ def said(folder: Path) -> dict[str, list[str]]:
     """What stages told of answers that are the CPU's, by stage."""
     files = {name: folder / f"{name}.txt" for name in (*SAID, *SAID_TOO)}
     return {
-        name: [line.strip() for line in file.read_text().splitlines() if " are " in line]
+        name: [line.strip() for line in file.read_text().splitlines() if "the CPU's" in line]
         for name, file in files.items()
         if file.exists()
     }
@@ -220,6 +225,7 @@ def page(found: Row) -> Iterator[str]:
             "\nSimulated editors on one GPU: a key each 0.3 s on average, a line at every key, the "
             "one before cancelled, prompts of 2,048 tokens that grow by a token a key.\n"
         )
+        yield from capacity(found["editors"])
     yield "\n## Attention of the 30 layers, microseconds\n\n"
     yield "| prompt | canvas | ours | FlashAttention 4 | TRITON_ATTN | FA4 / ours | floor | "
     yield "one sliding layer: ours / FA4 | one full layer: ours / FA4 |\n"
@@ -253,6 +259,26 @@ def page(found: Row) -> Iterator[str]:
         )
     yield from further(found)
     yield "\n![Attention against the chip's limits](gpu_roofline.svg)\n"
+
+
+def capacity(editors: Row) -> Iterator[str]:
+    """How many GPUs a fleet takes, by arithmetic from the most editors that one served."""
+    within = [int(count) for count, one in editors.items() if one["p90"] <= BOUND_MS]
+    beyond = [int(count) for count, one in editors.items() if one["p90"] > BOUND_MS]
+    if not within:
+        return
+    most = max(within)
+    over = f", {min(beyond)} do not" if beyond else ""
+    yield (
+        f"\n{most} editors that never stop typing stay within {BOUND_MS} ms nine times in ten"
+        f"{over}. On paper, if GPUs share nothing and each editor stays with one of them, where its "
+        f"prompts are cached, a fleet takes a GPU for each {most} that type at once:\n\n| editors | "
+    )
+    yield " | ".join(f"GPUs if {share:.0%} type at once" for share in TYPING)
+    yield " |\n" + "|---" * (1 + len(TYPING)) + "|\n"
+    for fleet in FLEETS:
+        gpus = (str(math.ceil(fleet * share / most)) for share in TYPING)
+        yield f"| {fleet:,} | " + " | ".join(gpus) + " |\n"
 
 
 def without_options(found: Row) -> Iterator[str]:
