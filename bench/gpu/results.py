@@ -271,7 +271,7 @@ def capacity(editors: Row) -> Iterator[str]:
     over = f", {min(beyond)} do not" if beyond else ""
     yield (
         f"\n{most} editors that never stop typing stay within {BOUND_MS} ms nine times in ten"
-        f"{over}. On paper, if GPUs share nothing and each editor stays with one of them, where its "
+        f"{over}. On paper, if GPUs share nothing and each editor stays with the one where its "
         f"prompts are cached, a fleet takes a GPU for each {most} that type at once:\n\n| editors | "
     )
     yield " | ".join(f"GPUs if {share:.0%} type at once" for share in TYPING)
