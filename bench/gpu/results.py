@@ -272,7 +272,8 @@ def capacity(editors: Row) -> Iterator[str]:
     yield (
         f"\n{most} editors that never stop typing stay within {BOUND_MS} ms nine times in ten"
         f"{over}. On paper, if GPUs share nothing and each editor stays with the one where its "
-        f"prompts are cached, a fleet takes a GPU for each {most} that type at once:\n\n| editors | "
+        f"prompts are cached, a fleet takes a GPU for each {most} that type at once:\n\n"
+        "| editors | "
     )
     yield " | ".join(f"GPUs if {share:.0%} type at once" for share in TYPING)
     yield " |\n" + "|---" * (1 + len(TYPING)) + "|\n"
