@@ -19,11 +19,13 @@ TEXTS = {
     "Chinese characters": "変数 b",
     "tabs": "\ta\tb",
 }
+ANSWER = "x-"
+"""May stand in front of any character: it runs into no word."""
 ENCODINGS = ["utf-8", "utf-16", "utf-32"]
 
 
 async def page_in(clients: Clients, encoding: str) -> Page:
-    client = await clients.process("x")
+    client = await clients.process(ANSWER)
     result = await client.initialize(
         capabilities={
             "general": {"positionEncodings": [encoding]},

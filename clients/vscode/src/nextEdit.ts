@@ -7,6 +7,7 @@ import {
   EventEmitter,
   type LogOutputChannel,
   l10n,
+  languages,
   Range,
   Selection,
   type TextDocument,
@@ -14,6 +15,7 @@ import {
   TextDocumentChangeReason,
   type TextEditor,
   TextEditorRevealType,
+  type Uri,
   window,
   workspace,
 } from "vscode";
@@ -62,6 +64,13 @@ export interface Shown {
   readonly visible: { readonly range: Range; readonly text: string };
 }
 
+/** A version for which nothing was proposed. */
+interface Unanswered {
+  readonly document: TextDocument;
+  readonly version: number;
+  readonly cause: Region;
+}
+
 export interface Surroundings {
   readonly client: () => LanguageClient | undefined;
   /** Whether next edits are wanted in a document. */
@@ -81,6 +90,8 @@ export class NextEdit implements Disposable {
   readonly #server: NextEditServer;
   readonly #watching: Disposable;
   readonly onChange = this.#changes.event;
+  /** The last question, as long as it brought nothing. */
+  #unanswered: Unanswered | undefined;
   /** What is asked about, or will be. */
   #subject: TextDocument | undefined;
   /** An edit is being made. */
@@ -109,6 +120,7 @@ export class NextEdit implements Disposable {
         if (this.#pages.delete(document)) this.update();
       }),
       window.onDidChangeActiveTextEditor(() => this.update()),
+      languages.onDidChangeDiagnostics(({ uris }) => this.#diagnosed(uris)),
       window.onDidChangeTextEditorSelection(({ textEditor }) => {
         if (textEditor === window.activeTextEditor) this.#tellKeys();
       }),
@@ -244,14 +256,29 @@ export class NextEdit implements Disposable {
     if (cause === undefined) return;
     this.#pages.set(document, { cause: undefined, proposals });
     const words = wholeWords(document, cause);
+    const { version } = document;
     const cancel = new CancellationTokenSource();
     signal.addEventListener("abort", () => cancel.cancel());
     try {
       const found = await this.#server.ask(document, selection.active, cancel.token);
+      this.#unanswered = found === undefined ? { document, version, cause } : undefined;
       if (found !== undefined) this.#add(document, words, found);
     } finally {
       cancel.dispose();
     }
+  }
+
+  /** A linter may find what an edit left behind only after the server was asked about it. */
+  #diagnosed(uris: readonly Uri[]): void {
+    const waiting = this.#unanswered;
+    if (waiting === undefined) return;
+    const { document, version, cause } = waiting;
+    if (!uris.some((uri) => uri.toString() === document.uri.toString())) return;
+    this.#unanswered = undefined;
+    if (document.version !== version) return;
+    const page = this.#pages.get(document) ?? EMPTY;
+    this.#pages.set(document, { ...page, cause: page.cause ?? cause });
+    this.#askSoon(document, PAUSE_MS);
   }
 
   #add(document: TextDocument, cause: Region, { range, text, command }: Proposed): void {

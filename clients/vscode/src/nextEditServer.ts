@@ -1,6 +1,14 @@
 // What is said to the server about next edits: a question, and what became of its proposals.
 
-import { type LogOutputChannel, type Position, Range, type TextDocument } from "vscode";
+import {
+  type Diagnostic,
+  DiagnosticSeverity,
+  type LogOutputChannel,
+  languages,
+  type Position,
+  Range,
+  type TextDocument,
+} from "vscode";
 import {
   type CancellationToken,
   type Command,
@@ -13,6 +21,9 @@ const METHOD = "textDocument/copilotInlineEdit";
 const SHOWN_METHOD = "textDocument/didShowInlineEdit";
 /** The protocol's word for "not asked for by hand". */
 const AUTOMATIC = 2;
+
+/** More than a person would look at, and all at once where a file does not parse. */
+const MOST_DIAGNOSTICS = 200;
 
 /** An edit as the server sends it. */
 interface ServerEdit {
@@ -28,6 +39,12 @@ export interface Proposed {
   readonly text: string;
   /** By which the server knows it. */
   readonly command: Command | undefined;
+}
+
+/** What any extension finds wrong in a document: names that are no longer known, above all. */
+function troubles(document: TextDocument): Diagnostic[] {
+  const isTrouble = ({ severity }: Diagnostic) => severity <= DiagnosticSeverity.Warning;
+  return languages.getDiagnostics(document.uri).filter(isTrouble).slice(0, MOST_DIAGNOSTICS);
 }
 
 export class NextEditServer {
@@ -51,7 +68,10 @@ export class NextEditServer {
     const parameters = {
       textDocument: { uri, version },
       position: client.code2ProtocolConverter.asPosition(cursor),
-      context: { triggerKind: AUTOMATIC },
+      context: {
+        triggerKind: AUTOMATIC,
+        diagnostics: client.code2ProtocolConverter.asDiagnosticsSync(troubles(document)),
+      },
     };
     const answer = await client.sendRequest<{ readonly edits: readonly ServerEdit[] }>(
       METHOD,

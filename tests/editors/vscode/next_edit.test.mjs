@@ -169,6 +169,8 @@ test("ghost text has Tab and Escape first", async () => {
   const longer = renamed.replace("b += 1\n", "b += 1\n    b += 100\n");
   assert.equal(await editor.saved(FILE), longer);
   await untilDrawn(SHOWN);
+  // Elsewhere, for right behind it the line would say the one above again.
+  await editor.goto(9, 11);
   await editor.type("\n    b +");
   await editor.untilGhost("= 100");
   await editor.press("Escape");

@@ -89,6 +89,27 @@ export function installCopilot(folder, lines) {
   write(folder, { publisher: "GitHub", name: "copilot", contributes: { configuration } }, main);
 }
 
+/** A linter of a language that nobody has, in which `show NAME` wants a line `let NAME = ...`. */
+export function installLinter(folder) {
+  const main = `
+  const { Diagnostic, DiagnosticSeverity, Range, workspace } = require("vscode");
+  const found = languages.createDiagnosticCollection("names");
+  const look = (document) => {
+    const lines = document.getText().split(/\\r?\\n/);
+    const known = new Set(lines.flatMap((line) => /^let (\\w+) = /.exec(line)?.[1] ?? []));
+    found.set(document.uri, lines.flatMap((line, at) => {
+      const [, name] = /^show (\\w+)$/.exec(line) ?? [];
+      if (name === undefined || known.has(name)) return [];
+      const range = new Range(at, 5, at, 5 + name.length);
+      return [new Diagnostic(range, "unknown name '" + name + "'", DiagnosticSeverity.Error)];
+    }));
+  };
+  workspace.onDidOpenTextDocument(look);
+  // Later than the next edit is asked for.
+  workspace.onDidChangeTextDocument(({ document }) => setTimeout(() => look(document), 800));`;
+  write(folder, { publisher: "dg-lsp-tests", name: "linter", contributes: {} }, main);
+}
+
 /** What reached an extension with modes since the last look, oldest first. */
 export function reached(home, { name }) {
   try {
