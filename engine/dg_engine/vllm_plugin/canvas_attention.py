@@ -144,7 +144,9 @@ def flash_attention() -> Callable[..., None] | None:
         return None
     attend = flash.flash_attn_varlen_func
     by_sequence = "dynamic_causal" in inspect.signature(attend).parameters
-    if not by_sequence or not flash.is_fa_version_supported(4):
+    # It tells sequences apart on Hopper alone.
+    hopper = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
+    if not by_sequence or not hopper or not flash.is_fa_version_supported(4):
         return None
 
     def attend_fully(
