@@ -113,6 +113,9 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
             attention_config=SimpleNamespace(backend=backend and SimpleNamespace(name=backend)),
             additional_config=changed.pop("additional", {}),
             device_config=SimpleNamespace(device_type=device),
+            compilation_config=SimpleNamespace(
+                cudagraph_capture_sizes=changed.pop("captured", [64, 160, 192])
+            ),
             parallel_config=SimpleNamespace(**{**parallel, **changed}),
         )
 
@@ -122,3 +125,7 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
     assert not joins_canvases(config("FLASH_ATTN"), MaskRule.ANCHORED)
     assert not joins_canvases(config("CUSTOM", pipeline_parallel_size=2), None)
     assert not joins_canvases(config("CUSTOM", additional={KEY: False}), None)
+    # A joined batch would be padded to a graph in which another kernel reads full layers.
+    assert not joins_canvases(config("CUSTOM", captured=[64, 256]), None)
+    assert joins_canvases(config("CUSTOM", captured=[64]), None)
+    assert joins_canvases(config("CUSTOM", captured=None), None)

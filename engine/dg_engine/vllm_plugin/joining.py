@@ -29,14 +29,20 @@ MOST_TOKENS = 160
 
 
 def joins_canvases(vllm_config: Any, mask_rule: str | None) -> bool:
-    """Whether the attention that is set tells rows apart, and nothing splits a sequence."""
+    """Whether the attention that is set tells rows apart, and nothing splits a sequence.
+
+    A batch runs by the smallest graph that holds it, which must still be our kernel's.
+    """
     backend = getattr(vllm_config.attention_config.backend, "name", None)
     in_torch = (
         mask_rule == MaskRule.ANCHORED and vllm_config.device_config.device_type == "cpu"
     )  # fmt: skip
     parallel = vllm_config.parallel_config
+    captured = vllm_config.compilation_config.cudagraph_capture_sizes or ()
+    largest = min((size for size in captured if size >= MOST_TOKENS), default=MOST_TOKENS)
     return (
         bool(vllm_config.additional_config.get(KEY, True))
+        and largest < FLASH_TOKENS
         and (backend == "CUSTOM" or in_torch)
         and parallel.pipeline_parallel_size == 1
         and parallel.decode_context_parallel_size == 1
