@@ -30,7 +30,12 @@ def core_of_this_process() -> Any:
     """vLLM's core, None in a process without one."""
     # vLLM has moved what lives long out of the collector's sight.
     gc.unfreeze()
-    found = [one for one in gc.get_objects() if type(one).__name__ == "EngineCoreProc"]
+    # A worker of several may have one that was never finished, left over from its start.
+    found = [
+        one
+        for one in gc.get_objects()
+        if type(one).__name__ == "EngineCoreProc" and hasattr(one, "scheduler")
+    ]
     gc.freeze()
     return found[0] if found else None
 

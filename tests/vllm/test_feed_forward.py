@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,6 +95,62 @@ def test_what_is_not_fp8_by_channel_has_no_block():
         feed_forward._weights_of(linear)
     model = torch.nn.Sequential(linear)
     assert feed_forward.fuse(model, torch.device("cpu")) == 0
+
+
+class CompressedTensorsW8A8Fp8MoEMethod:
+    """By its name, as the block knows it."""
+
+    def __init__(self, static: bool) -> None:
+        self.static_input_scales = static
+
+
+@pytest.mark.parametrize(
+    ("static", "input_scale"), [(True, None), (False, torch.ones(1))], ids=["experts", "dense"]
+)
+def test_rows_of_fixed_scales_have_no_block(static: bool, input_scale: Tensor | None):
+    method = CompressedTensorsW8A8Fp8MoEMethod(static)
+    linear = SimpleNamespace(input_scale=input_scale)
+    layer = SimpleNamespace(
+        moe=SimpleNamespace(
+            experts=SimpleNamespace(routed_experts=SimpleNamespace(quant_method=method))
+        ),
+        mlp=SimpleNamespace(gate_up_proj=linear, down_proj=linear),
+    )
+    with pytest.raises(Unfit, match="fixed factors"):
+        feed_forward.FeedForward(layer)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fuses"),
+    [
+        ({}, True),
+        ({"moe_backend": "flashinfer_cutlass"}, False),
+        ({"moe_backend": "auto"}, False),
+        ({"additional": {"dg_fused_layers": False}}, False),
+        ({"world_size": 2}, False),
+        ({"version": "0.32.0"}, False),
+    ],
+)
+def test_layers_are_fused_where_their_weights_are_as_triton_wants_them(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], fuses: bool
+):
+    from dg_engine.vllm_plugin import gpu_defaults
+    from vllm import platforms
+
+    hopper = SimpleNamespace(
+        is_cuda=lambda: True, has_device_capability=lambda wanted: wanted <= (9, 0)
+    )
+    monkeypatch.setattr(platforms, "_current_platform", hopper)
+    version = changed.get("version", "0.26.0")
+    monkeypatch.setattr(gpu_defaults, "installed_version", lambda: version)
+    config = SimpleNamespace(
+        additional_config=changed.get("additional", {}),
+        kernel_config=SimpleNamespace(moe_backend=changed.get("moe_backend", "triton")),
+        parallel_config=SimpleNamespace(
+            world_size=changed.get("world_size", 1), enable_expert_parallel=False
+        ),
+    )
+    assert gpu_defaults.fuses_layers(config) == fuses
 
 
 @pytest.mark.parametrize(("version", "known"), [("0.26.0+cu130", True), ("0.32.0", False)])

@@ -43,6 +43,10 @@ class FeedForward:
         experts = layer.moe.experts.routed_experts
         if type(experts.quant_method).__name__ != "CompressedTensorsW8A8Fp8MoEMethod":
             raise Unfit(f"experts of {type(experts.quant_method).__name__}")
+        linears = (layer.mlp.gate_up_proj, layer.mlp.down_proj)
+        fixed = (getattr(linear, "input_scale", None) is not None for linear in linears)
+        if experts.quant_method.static_input_scales or any(fixed):
+            raise Unfit("rows that are scaled by fixed factors")
         self._gate_up, self._gate_up_scales = _weights_of(layer.mlp.gate_up_proj)
         self._down, self._down_scales = _weights_of(layer.mlp.down_proj)
         self._experts_in, self._experts_out = experts.w13_weight, experts.w2_weight

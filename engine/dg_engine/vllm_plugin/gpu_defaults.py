@@ -27,6 +27,7 @@ SMALLER = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192)
 """Tokens of captured batches below a canvas: lines with the end of their prompt, candidates."""
 
 
+TRITON = "triton"
 FUSED_LAYERS = "dg_fused_layers"
 """Key of vLLM's `additional_config`: false leaves the layers as upstream has them."""
 FUSED_SINCE = (9, 0)
@@ -34,8 +35,9 @@ FUSED_SINCE = (9, 0)
 
 
 def fuses_layers(vllm_config: Any) -> bool:
-    """Whether FP8 layers may run by our products and blocks: on one GPU that they were tried on, in
-    a vLLM whose layers they know."""
+    """Whether FP8 layers may run by our blocks: on one GPU of a kind that they were tried on, in a
+    vLLM whose layers they know, with experts as Triton wants them; other backends reorder weights.
+    """
     from vllm.platforms import current_platform
 
     parallel = vllm_config.parallel_config
@@ -43,6 +45,7 @@ def fuses_layers(vllm_config: Any) -> bool:
         vllm_config.additional_config.get(FUSED_LAYERS, True)
         and current_platform.is_cuda()
         and current_platform.has_device_capability(FUSED_SINCE)
+        and vllm_config.kernel_config.moe_backend == TRITON
         and parallel.world_size == 1
         and not parallel.enable_expert_parallel
         and knows_layers(installed_version())
@@ -71,7 +74,7 @@ def fill_in(vllm_config: Any, ours: Any) -> None:
     kernels = vllm_config.kernel_config
     quantised = getattr(vllm_config.model_config.hf_config, "quantization_config", None) or {}
     if kernels.moe_backend == "auto" and quantised.get("format") == "float-quantized":
-        kernels.moe_backend = "triton"
+        kernels.moe_backend = TRITON
     graphs = vllm_config.compilation_config
     if attention.backend == ours and graphs.cudagraph_mode is None:
         from vllm.config.compilation import CUDAGraphMode
