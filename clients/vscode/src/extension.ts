@@ -19,7 +19,7 @@ import { noticeCopilot } from "./copilot.ts";
 import { explain } from "./explain.ts";
 import { GhostText } from "./ghostText.ts";
 import { EDIT_COMMAND, type EditArguments, InlineEdit } from "./inlineEdit.ts";
-import { install, ownProgram } from "./install.ts";
+import { type How, install, ownProgram } from "./install.ts";
 import { type Located, locate } from "./locate.ts";
 import { chooseModel } from "./models.ts";
 import { NextEdit } from "./nextEdit.ts";
@@ -181,10 +181,11 @@ class Extension implements Disposable {
     await this.#server.start(located.path);
   }
 
-  async install(): Promise<void> {
+  async install(how?: How): Promise<void> {
     const before = this.#status.shown.run;
     this.#status.update({ run: "installing" });
-    const isDone = await install(this.context.globalStorageUri, this.#log);
+    const again = (other: How) => void this.install(other);
+    const isDone = await install(this.context.globalStorageUri, this.#log, again, how);
     if (!isDone) this.#status.update({ run: before });
     else await this.begin();
   }

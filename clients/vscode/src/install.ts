@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import {
   type CancellationToken,
@@ -13,6 +14,8 @@ import {
   type Uri,
   window,
 } from "vscode";
+import { type Build, forLog, isNotFound, places, requirement } from "./pytorch.ts";
+import { chooseBuild, chooseInstead } from "./pytorchChoice.ts";
 import { clientSettings } from "./settings.ts";
 
 const WINDOWS = process.platform === "win32";
@@ -24,19 +27,37 @@ const PYTHONS = WINDOWS
 /** Ended by the user. */
 class Stopped extends Error {}
 
+/** pip finds no such build of PyTorch. */
+class NotFound extends Error {}
+
 /** The program of the environment in `storage`, whether it is there or not. */
 export function ownProgram(storage: Uri): string {
   return inEnvironment(storage, "dg-lsp");
 }
 
+/** What to install. */
+export interface How {
+  /** What pip takes: a wheel, a folder. */
+  readonly source: string;
+  /** Undefined: whichever pip takes. */
+  readonly build: Build | undefined;
+}
+
 /**
  * Make the environment and install the server into it, with progress.
  *
+ * @param again told what to install instead, when somebody says so after a failure
+ * @param how asked for when it is not given
  * @returns whether the server is there now
  */
-export async function install(storage: Uri, log: LogOutputChannel): Promise<boolean> {
-  const source = clientSettings().serverPackage.trim() || (await chooseSource());
-  if (source === undefined) return false;
+export async function install(
+  storage: Uri,
+  log: LogOutputChannel,
+  again: (how: How) => void,
+  how?: How,
+): Promise<boolean> {
+  const wanted = how ?? (await choose());
+  if (wanted === undefined) return false;
   const options = {
     location: ProgressLocation.Notification,
     title: l10n.t("Installing dg-lsp"),
@@ -44,12 +65,17 @@ export async function install(storage: Uri, log: LogOutputChannel): Promise<bool
   };
   try {
     await window.withProgress(options, (progress, token) =>
-      make({ storage, source, log, progress, token }),
+      make({ ...wanted, storage, log, progress, token }),
     );
     return true;
   } catch (error) {
     if (error instanceof Stopped) return false;
     log.error(String(error));
+    // Nobody waits for an answer: a notice may stand there for long.
+    if (error instanceof NotFound) {
+      void chooseInstead(log).then((build) => build && again({ ...wanted, build }));
+      return false;
+    }
     const open = l10n.t("Open the log");
     const message = error instanceof Error ? error.message : String(error);
     window
@@ -59,16 +85,22 @@ export async function install(storage: Uri, log: LogOutputChannel): Promise<bool
   }
 }
 
-interface Job {
+async function choose(): Promise<How | undefined> {
+  const source = clientSettings().serverPackage.trim() || (await chooseSource());
+  if (source === undefined) return undefined;
+  const build = await chooseBuild();
+  return build && { source, build: build === "any" ? undefined : build };
+}
+
+interface Job extends How {
   readonly storage: Uri;
-  readonly source: string;
   readonly log: LogOutputChannel;
   readonly progress: Progress<{ message: string }>;
   readonly token: CancellationToken;
 }
 
 async function make(job: Job): Promise<void> {
-  const { storage, source, progress } = job;
+  const { storage, source, build, progress } = job;
   const folder = environment(storage);
   const isFresh = !existsSync(folder);
   await mkdir(storage.fsPath, { recursive: true });
@@ -80,6 +112,8 @@ async function make(job: Job): Promise<void> {
     progress.report({ message: l10n.t("installing {0}", source) });
     await run(job, inEnvironment(storage, "python"), [
       ...["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--upgrade"],
+      ...places(clientSettings().packageIndex, homedir()),
+      ...(build === undefined ? [] : [requirement(build)]),
       source,
     ]);
     progress.report({ message: l10n.t("checking") });
@@ -132,16 +166,16 @@ async function findPython(job: Job): Promise<string> {
 /** Run a program to its end; its output. Raises with its last line when it fails. */
 function run(job: Job, program: string, parameters: readonly string[]): Promise<string> {
   const { log, token, progress } = job;
-  log.info(`${program} ${parameters.join(" ")}`);
+  log.info(forLog([program, ...parameters]));
   return new Promise((resolve, reject) => {
     const child: ChildProcess = spawn(program, parameters, { stdio: ["ignore", "pipe", "pipe"] });
     const stopping = token.onCancellationRequested(() => child.kill());
     let out = "";
-    let last = "";
+    const said: string[] = [];
     const hear = (chunk: Buffer) => {
       for (const line of chunk.toString().split(/\r?\n/).filter(Boolean)) {
         log.info(line);
-        last = line;
+        said.push(line);
         const collecting = /^(Collecting|Downloading|Installing) .*/.exec(line.trim());
         if (collecting) progress.report({ message: shortened(collecting[0]) });
       }
@@ -156,7 +190,8 @@ function run(job: Job, program: string, parameters: readonly string[]): Promise<
       stopping.dispose();
       if (token.isCancellationRequested) reject(new Stopped());
       else if (code === 0) resolve(out);
-      else reject(new Error(last || `${program}: ${code}`));
+      else if (isNotFound(job.build, said.join("\n"))) reject(new NotFound(said.at(-1)));
+      else reject(new Error(said.at(-1) ?? `${program}: ${code}`));
     });
   });
 }

@@ -11,12 +11,13 @@ export const SERVER_SECTION = "dg";
 const SERVER_KEYS: readonly string[] = properties;
 const NEXT_EDIT = "nextEdit";
 /** A change of these needs another process. */
-const PROCESS_KEYS = ["server", "languages"];
+const PROCESS_KEYS = ["server.path", "languages"];
 
 export interface ClientSettings {
   readonly serverPath: string;
   readonly serverPackage: string;
   readonly python: string;
+  readonly packageIndex: string;
   readonly languages: readonly string[];
   readonly reuseWhileTyping: boolean;
 }
@@ -27,9 +28,16 @@ export function clientSettings(): ClientSettings {
     serverPath: settings.get("server.path", ""),
     serverPackage: settings.get("server.package", ""),
     python: settings.get("server.python", ""),
+    packageIndex: settings.get("server.packageIndex", ""),
     languages: settings.get("languages", ["python"]),
     reuseWhileTyping: settings.get("reuseWhileTyping", true),
   };
+}
+
+/** Keep where pip looks as well, as a setting of this machine. */
+export async function setPackageIndex(place: string): Promise<void> {
+  const settings = workspace.getConfiguration(SECTION);
+  await settings.update("server.packageIndex", place, ConfigurationTarget.Global);
 }
 
 /** What the server is configured with: what somebody set; a default would hide what files say. */

@@ -57,8 +57,10 @@ try {
     await editor.press("Enter");
     return editor.reaches(() => dialog.isHidden(), true, 2000);
   }, true);
+  await rows.filter({ hasText: "CPU" }).click();
   await editor.until(() => editor.status(), /loading|^dg-tiny/, INSTALL_MS);
-  step("_Install_, _A wheel…_, choose it; the server and PyTorch are installed", { clicks: 3 });
+  const does = "_Install_, _A wheel…_, choose it, _CPU_; the server and PyTorch are installed";
+  step(does, { clicks: 4 });
 
   await editor.until(() => editor.status(), /^dg-tiny( ·|$)/, LOADING_MS);
   step("the model is loaded", {});
