@@ -346,6 +346,14 @@ async def blocks(engine: VllmEngine, scale: Scale, kept: Numbers) -> list[str]:
                 f"  {len(found)} feed-forward blocks of {rows} rows: {found[0]['us']:.1f} us each,"
                 f" {statistics.median(errors):.2g} from upstream's ({max(errors):.2g} at most)"
             )
+    for rows in (scale.line, scale.canvas):
+        found = (await engine.llm.collective_rpc("compare_layers", args=(rows,)))[0]
+        names = sorted({name for one in found for name in one})
+        worst = {name: max(one.get(name, 0.0) for one in found) for name in names}
+        if found:
+            kept.setdefault("whole_layers", {})[str(rows)] = {"layers": len(found), "worst": worst}
+            shown = ", ".join(f"{name} {error:.2g}" for name, error in worst.items())
+            lines.append(f"  {len(found)} whole layers of {rows} rows, worst errors: {shown}")
     return lines or ["  layers run as upstream has them"]
 
 

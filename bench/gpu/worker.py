@@ -10,6 +10,8 @@ import torch
 from bench.gpu.timeline import Event, Timeline, core_of_this_process
 
 IDLE = "nothing, until "
+PAGE = 32
+"""Of keys that a comparison makes."""
 IDLE_MICROSECONDS = 4.0
 """A gap that is longer than from one kernel of a graph to the next."""
 
@@ -127,6 +129,55 @@ class GpuWorker:
                 found = [one | {"us": us} for one in found]
         return found
 
+    def compare_layers(self, rows: int) -> list[dict[str, float]]:
+        """By layer that runs whole, how far its ends are from upstream's operations.
+
+        Queries, keys and values as they lie in pages, and `handed`, what the next layer multiplies.
+        """
+        from dg_engine.vllm_plugin import whole_layers
+        from vllm.forward_context import set_forward_context
+        from vllm.model_executor.models.gemma4 import Gemma4DecoderLayer
+
+        from bench.gpu.kernels import off_by
+
+        model, held = self.model_runner.get_model(), whole_layers.vllm_attention
+        layers = [m for m in model.modules() if isinstance(m, Gemma4DecoderLayer)]
+        size = self.model_runner.model_config.hf_text_config.hidden_size
+        torch.manual_seed(0)
+        hidden = torch.randn(rows, size, device=self.device, dtype=torch.bfloat16)
+        positions = torch.arange(rows, device=self.device) + 900
+        found: list[dict[str, float]] = []
+        before = held.get_attention_context
+        for layer in layers:
+            run = getattr(layer, whole_layers.WHOLE, None)
+            if run is None:
+                continue
+            whole, attention = run.__self__, layer.self_attn
+            heads, head = attention.num_kv_heads, attention.head_dim
+            cache = hidden.new_zeros(rows // PAGE + 1, heads, PAGE, 2 * head)
+            slots = torch.arange(rows, device=self.device) + 3
+            held.get_attention_context = lambda _, c=cache, s=slots: (None, None, c, s)
+            try:
+                with (
+                    torch.inference_mode(),
+                    set_forward_context(None, self.model_runner.vllm_config),
+                ):
+                    expected = _plain_heads(attention, positions, layer.input_layernorm(hidden))
+                    query = whole.heads(*whole.begin(hidden), positions)
+                    pages = cache.transpose(1, 2).flatten(0, 1)[3 : 3 + rows].split(head, -1)
+                    given = torch.randn_like(query).flatten(1)
+                    out, multiplied, scales = whole.rest(given, hidden)
+            finally:
+                held.get_attention_context = before
+            made = dict(zip(("query", "key", "value"), (query, *pages), strict=True))
+            errors = {n: off_by(made[n], one) for n, one in zip(made, expected, strict=True)}
+            if len(multiplied):
+                following = layers[layers.index(layer) + 1].input_layernorm
+                handed = multiplied.float() * scales
+                errors["handed"] = off_by(handed, following.forward_native(out))
+            found.append(errors)
+        return found
+
     def take_weights(self, folder: str) -> int:
         """Load another checkpoint of the same sizes into the model; returns how many tensors it
         has."""
@@ -148,6 +199,20 @@ def _plain_block(layer: Any, attended: torch.Tensor, residual: torch.Tensor) -> 
     routed = layer.moe(layer.pre_feedforward_layernorm_2(total), layer.router(total))
     both = layer.post_feedforward_layernorm_1(dense) + layer.post_feedforward_layernorm_2(routed)
     return (layer.post_feedforward_layernorm(both) + total) * layer.layer_scalar
+
+
+def _plain_heads(
+    attention: Any, positions: torch.Tensor, hidden: torch.Tensor
+) -> list[torch.Tensor]:
+    """Queries, keys and values [rows, heads, head] as Gemma4Attention makes them."""
+    sizes = [attention.q_size, attention.kv_size, attention.kv_size]
+    query, key, value = attention.qkv_proj(hidden)[0].split(sizes, -1)
+    heads = (len(hidden), -1, attention.head_dim)
+    query = attention.q_norm.forward_native(query.reshape(heads)).flatten(1)
+    key = attention.k_norm.forward_native(key.reshape(heads)).flatten(1)
+    query, key = attention.rotary_emb.forward_native(positions, query, key)
+    value = attention.v_norm.forward_native(value.reshape(heads))
+    return [query.reshape(heads), key.reshape(heads), value]
 
 
 def _is_table(name: str) -> bool:

@@ -16,11 +16,16 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra import cuda
 
-from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Norms, rounded_root
+from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Left, Norms, rounded_root
 
 WARPS = 8
 """Of a row of a few thousand numbers."""
+AHEAD_BYTES = 24 << 20
+"""Of the weights that a launch asks for ahead; what the L2 keeps beside all else."""
+AHEAD_LEAST = 16
+"""Bytes; what memory is asked for comes in so many."""
 
 
 @triton.jit
@@ -39,11 +44,27 @@ def _quantise(row, to, scale_to, column, inside, greatest, least):
 
 
 @triton.jit
+def _begin(ahead, PIECE: tl.constexpr, THREADS: tl.constexpr, EARLY: tl.constexpr):
+    """Ask for weights, PIECE bytes a thread, then wait for the launch before."""
+    if PIECE:
+        thread = tl.program_id(0).to(tl.int64) * THREADS + tl.arange(0, THREADS)
+        tl.inline_asm_elementwise(
+            "cp.async.bulk.prefetch.L2.global [$1], $2; mov.u32 $0, 0;", "=r,l,r",
+            [ahead.to(tl.int64) + thread * PIECE, PIECE], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    if EARLY:
+        cuda.gdc_launch_dependents()
+        cuda.gdc_wait()
+
+
+@triton.jit
 def _enter_kernel(
-    attended, residual, attended_weight, dense_weight, routed_weight, router_weight,
+    attended, residual, attended_weight, dense_weight, routed_weight, router_weight, ahead,
     total, dense, dense_scales, routed, routed_scales, router, epsilon, root, greatest, least,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
+    _begin(ahead, PIECE, THREADS, EARLY)
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -70,8 +91,10 @@ def _enter_kernel(
 
 @triton.jit
 def _activate_kernel(
-    gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr
-):
+    gate_up, ahead, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr,
+    PIECE: tl.constexpr, THREADS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    _begin(ahead, PIECE, THREADS, EARLY)
     at = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -86,9 +109,11 @@ def _activate_kernel(
 
 @triton.jit
 def _leave_kernel(
-    dense, routed, total, dense_weight, routed_weight, out_weight, scalar, out, epsilon,
-    CHOSEN: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr,
+    dense, routed, total, dense_weight, routed_weight, out_weight, scalar, following, ahead,
+    out, rows, scales, epsilon, greatest, least, CHOSEN: tl.constexpr, FOLLOWED: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
 ):  # fmt: skip
+    _begin(ahead, PIECE, THREADS, False)
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -110,11 +135,46 @@ def _leave_kernel(
     weight = tl.load(out_weight + column, mask=inside, other=0.0).to(tl.float32)
     x = (x * weight).to(kept).to(tl.float32)
     x = (x + tl.load(total + at + column, mask=inside, other=0.0).to(tl.float32)).to(kept)
-    x = x.to(tl.float32) * tl.load(scalar).to(tl.float32)
-    tl.store(out + at + column, x.to(kept), mask=inside)
+    x = (x.to(tl.float32) * tl.load(scalar).to(tl.float32)).to(kept)
+    tl.store(out + at + column, x, mask=inside)
+    if FOLLOWED:
+        x = x.to(tl.float32)
+        x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+        weight = tl.load(following + column, mask=inside, other=0.0).to(tl.float32)
+        x = (x * weight).to(kept).to(tl.float32)
+        row_at = tl.program_id(0)
+        _quantise(x, rows + at, scales + row_at, column, inside, greatest, least)
 
 
-def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype = FP8) -> Entered:
+@triton.jit
+def _quantise_kernel(
+    given, weight, ahead, rows, scales, epsilon, greatest, least, NORMED: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
+    EARLY: tl.constexpr,
+):  # fmt: skip
+    _begin(ahead, PIECE, THREADS, EARLY)
+    at = tl.program_id(0).to(tl.int64) * SIZE
+    column = tl.arange(0, BLOCK)
+    inside = column < SIZE
+    x = tl.load(given + at + column, mask=inside, other=0.0)
+    kept = x.dtype
+    x = x.to(tl.float32)
+    if NORMED:
+        x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
+        factor = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
+        x = (x * factor).to(kept).to(tl.float32)
+    row_at = tl.program_id(0)
+    _quantise(x, rows + at, scales + row_at, column, inside, greatest, least)
+
+
+def enter(
+    attended: Tensor,
+    residual: Tensor,
+    norms: Norms,
+    dtype: torch.dtype = FP8,
+    ahead: Tensor | None = None,
+    early: bool = False,
+) -> Entered:
     """From the attention's output to what the dense part, the experts and the router read.
 
     Args:
@@ -122,6 +182,8 @@ def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype =
         residual: what it is added to, likewise.
         norms: weights of the block.
         dtype: of the rows that are multiplied, float8_e4m3fn; any other is for tests.
+        ahead: weights that are wanted soon, contiguous; their beginning is brought near (Hopper).
+        early: start while the launch before still runs, as far as that is possible (Hopper).
 
     Raises ValueError for rows that do not fit.
     """
@@ -132,24 +194,32 @@ def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype =
     if rows:
         _enter_kernel[(rows,)](
             attended, residual, norms.attended, norms.dense_in, norms.routed_in, norms.router,
-            total, dense, scales[0], routed, scales[1], router, norms.epsilon,
+            ahead, total, dense, scales[0], routed, scales[1], router, norms.epsilon,
             rounded_root(size, residual.dtype), GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
+            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, WARPS),
+            THREADS=32 * WARPS, EARLY=early, num_warps=WARPS, **_launched(early),
         )  # fmt: skip
     return Entered(total, dense, scales[0], routed, scales[1], router)
 
 
-def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
-    """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1]."""
+def activate(
+    gate_up: Tensor, dtype: torch.dtype = FP8, ahead: Tensor | None = None, early: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1].
+
+    For `ahead` and `early` see `enter`.
+    """
     rows, size = len(gate_up), gate_up.shape[1] // 2
     if not gate_up.is_contiguous():
         raise ValueError("Gates must be contiguous.")
     active = torch.empty(rows, size, dtype=dtype, device=gate_up.device)
     scales = torch.empty(rows, 1, dtype=torch.float32, device=gate_up.device)
     if rows:
+        warps = 4 if size <= 1024 else WARPS
         _activate_kernel[(rows,)](
-            gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), num_warps=4 if size <= 1024 else WARPS,
+            gate_up, ahead, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
+            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, warps),
+            THREADS=32 * warps, EARLY=early, num_warps=warps, **_launched(early),
         )  # fmt: skip
     return active, scales
 
@@ -166,17 +236,88 @@ def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Te
 
     Raises ValueError for rows that do not fit.
     """
+    return _left(dense, routed, total, norms, scalar, None, FP8, None).out
+
+
+def leave_for(
+    dense: Tensor,
+    routed: Tensor,
+    total: Tensor,
+    norms: Norms,
+    scalar: Tensor,
+    following: Tensor,
+    dtype: torch.dtype = FP8,
+    ahead: Tensor | None = None,
+) -> Left:
+    """As `leave`, and what the next layer's first product reads.
+
+    Args:
+        following: weight of the next layer's norm [hidden].
+        dtype: of the rows that are multiplied.
+        ahead: see `enter`.
+    """
+    return _left(dense, routed, total, norms, scalar, following, dtype, ahead)
+
+
+def _left(
+    dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor,
+    following: Tensor | None, dtype: torch.dtype, ahead: Tensor | None,
+) -> Left:  # fmt: skip
     rows, size = _rows_of(dense, total)
     if not routed.is_contiguous() or routed.shape != (rows, routed.shape[1], size):
         raise ValueError("Give the experts' rows as [rows, chosen, hidden], contiguous.")
     out = torch.empty_like(total)
+    kept = rows if following is not None else 0
+    multiplied = torch.empty(kept, size, dtype=dtype, device=total.device)
+    scales = torch.empty(kept, 1, dtype=torch.float32, device=total.device)
     if rows:
         _leave_kernel[(rows,)](
-            dense, routed, total, norms.dense_out, norms.routed_out, norms.out, scalar, out,
-            norms.epsilon, CHOSEN=routed.shape[1], SIZE=size,
-            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
+            dense, routed, total, norms.dense_out, norms.routed_out, norms.out, scalar, following,
+            ahead, out, multiplied, scales, norms.epsilon, GREATEST, LEAST_SCALE,
+            CHOSEN=routed.shape[1], FOLLOWED=following is not None, SIZE=size,
+            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, WARPS),
+            THREADS=32 * WARPS, num_warps=WARPS,
         )  # fmt: skip
-    return out
+    return Left(out, multiplied, scales)
+
+
+def quantise(
+    given: Tensor,
+    weight: Tensor | None = None,
+    epsilon: float = 0.0,
+    dtype: torch.dtype = FP8,
+    ahead: Tensor | None = None,
+    early: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Rows [rows, size], contiguous, in `dtype` and their scales [rows, 1].
+
+    With a weight [size] they go through its norm before. For `ahead` and `early` see `enter`.
+    """
+    if not given.is_contiguous():
+        raise ValueError("Rows must be contiguous.")
+    rows, size = given.shape
+    multiplied = torch.empty(rows, size, dtype=dtype, device=given.device)
+    scales = torch.empty(rows, 1, dtype=torch.float32, device=given.device)
+    if rows:
+        _quantise_kernel[(rows,)](
+            given, weight, ahead, multiplied, scales, epsilon, GREATEST, LEAST_SCALE,
+            NORMED=weight is not None, SIZE=size, BLOCK=triton.next_power_of_2(size),
+            PIECE=_piece(ahead, rows, WARPS), THREADS=32 * WARPS, EARLY=early, num_warps=WARPS,
+            **_launched(early),
+        )  # fmt: skip
+    return multiplied, scales
+
+
+def _piece(ahead: Tensor | None, rows: int, warps: int) -> int:
+    """Bytes that each thread asks for."""
+    if ahead is None:
+        return 0
+    share = min(AHEAD_BYTES, ahead.numel() * ahead.element_size()) // (rows * 32 * warps)
+    return share // AHEAD_LEAST * AHEAD_LEAST
+
+
+def _launched(early: bool) -> dict[str, bool]:
+    return {"launch_pdl": True} if early else {}
 
 
 def _rows_of(first: Tensor, second: Tensor) -> tuple[int, int]:

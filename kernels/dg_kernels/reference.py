@@ -362,8 +362,103 @@ def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]
     return quantised(active.to(gate_up.dtype), dtype)
 
 
+class Left(NamedTuple):
+    """What a block leaves to the next layer."""
+
+    out: Tensor
+    """Its output [rows, hidden]."""
+    rows: Tensor
+    """Normed and multiplied by the next layer's first product; nothing for the last layer."""
+    scales: Tensor
+    """Of those rows, float32 [rows, 1]."""
+
+
+class Places(NamedTuple):
+    """Assignments sorted by expert, each expert's padded to whole blocks of rows."""
+
+    rows: Tensor
+    """Numbers of assignments, int32; padding is the number of assignments."""
+    experts: Tensor
+    """Expert of each block, int32."""
+    total: Tensor
+    """Rows in use, padding included, int32 [1]; what lies behind them means nothing."""
+
+
+def place(ids: Tensor, experts: int, block: int) -> Places:
+    """See dg_kernels.experts.place; without anything behind the rows in use."""
+    flat = ids.flatten().cpu()
+    rows, of = [], []
+    for expert in range(experts):
+        mine = (flat == expert).nonzero().flatten().int()
+        padding = -len(mine) % block
+        rows += [mine, torch.full((padding,), len(flat), dtype=torch.int32)]
+        of += [expert] * ((len(mine) + padding) // block)
+    found = torch.cat(rows).to(ids.device)
+    return Places(
+        found,
+        torch.tensor(of, dtype=torch.int32, device=ids.device),
+        torch.tensor([len(found)], dtype=torch.int32, device=ids.device),
+    )
+
+
+def multiply(
+    rows: Tensor,
+    row_scales: Tensor,
+    experts: Tensor,
+    expert_scales: Tensor,
+    ids: Tensor,
+    *,
+    weights: Tensor | None = None,
+    copies: int = 1,
+) -> Tensor:
+    """See dg_kernels.experts.multiply; float32, from the chosen expert of each assignment."""
+    flat = ids.flatten().long()
+    wide = (rows.float() * row_scales.view(-1, 1)).repeat_interleave(copies, 0)
+    scaled = experts.float() * expert_scales.view(*experts.shape[:2], 1)
+    found = torch.stack([scaled[e] @ row for e, row in zip(flat.tolist(), wide, strict=True)])
+    return found if weights is None else found * weights.view(-1, 1)
+
+
 def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor) -> Tensor:
     """See dg_kernels.feed_forward.leave."""
     mixed = normed(routed.float().sum(1).to(total.dtype), norms.routed_out, norms.epsilon)
     both = normed(dense, norms.dense_out, norms.epsilon) + mixed
     return (normed(both, norms.out, norms.epsilon) + total) * scalar
+
+
+def leave_for(
+    dense: Tensor,
+    routed: Tensor,
+    total: Tensor,
+    norms: Norms,
+    scalar: Tensor,
+    following: Tensor,
+    dtype: torch.dtype = FP8,
+) -> Left:
+    """See dg_kernels.feed_forward.leave_for."""
+    out = leave(dense, routed, total, norms, scalar)
+    return Left(out, *quantised(normed(out, following, norms.epsilon), dtype))
+
+
+def rotate(
+    qkv: Tensor,
+    positions: Tensor,
+    turns: Tensor,
+    query_weight: Tensor,
+    key_weight: Tensor,
+    epsilon: float,
+    heads: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See dg_kernels.rotate.rotate; queries, keys and values [rows, heads of each, head_dim]."""
+    size = len(query_weight)
+    split = qkv.view(len(qkv), -1, size)
+    key_heads = (split.shape[1] - heads) // 2
+    query, key, value = split.split([heads, key_heads, key_heads], 1)
+    cosine, sine = turns[positions].float()[:, None].chunk(2, -1)
+
+    def turned(rows: Tensor, weight: Tensor) -> Tensor:
+        low, high = normed(rows, weight, epsilon).float().chunk(2, -1)
+        whole = torch.cat((low * cosine - high * sine, high * cosine + low * sine), -1)
+        return whole.to(rows.dtype)
+
+    return turned(query, query_weight), turned(key, key_weight), normed(value, None, epsilon)

@@ -67,6 +67,33 @@ def test_leaving(dtype: torch.dtype, device: torch.device):
     expect_near(found, reference.leave(dense, routed, total, norms, scalar), TOLERANCE[dtype])
 
 
+def test_leaving_for_the_next_layer(dtype: torch.dtype, device: torch.device):
+    chance = torch.Generator().manual_seed(5)
+    norms = norms_of(chance, dtype, device)
+    dense, total = (rows_of(chance, 5, HIDDEN, dtype=dtype, device=device) for _ in range(2))
+    routed = rows_of(chance, 5, CHOSEN, HIDDEN, dtype=dtype, device=device)
+    scalar = torch.tensor([0.7], dtype=dtype, device=device)
+    given = (dense, routed, total, norms, scalar, norms.router, dtype)
+    found = feed_forward.leave_for(*given)
+    expected = reference.leave_for(*given)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        expect_near(one, other, 2 * TOLERANCE[dtype])
+    assert torch.equal(found.out, feed_forward.leave(dense, routed, total, norms, scalar))
+
+
+@pytest.mark.parametrize("normed", [False, True])
+def test_quantising(normed: bool, dtype: torch.dtype, device: torch.device):
+    chance = torch.Generator().manual_seed(6)
+    norms = norms_of(chance, dtype, device)
+    rows = rows_of(chance, 5, HIDDEN, dtype=dtype, device=device)
+    weight = norms.out if normed else None
+    found = feed_forward.quantise(rows, weight, norms.epsilon, dtype)
+    wide = reference.normed(rows, weight, norms.epsilon) if normed else rows
+    for one, other in zip(found, reference.quantised(wide, dtype), strict=True):
+        expect_near(one, other, TOLERANCE[dtype])
+
+
 def test_reference_is_the_sequence_of_norms():
     """As Gemma 4's decoder layer has it, written once more by its parts."""
     chance, device = torch.Generator().manual_seed(4), torch.device("cpu")

@@ -92,7 +92,7 @@ def test_a_block_answers_by_its_name(monkeypatch: pytest.MonkeyPatch):
 def test_what_is_not_fp8_by_channel_has_no_block():
     linear = torch.nn.Linear(8, 4)
     with pytest.raises(Unfit, match="not FP8"):
-        feed_forward._weights_of(linear)
+        feed_forward.weights_of(linear)
     model = torch.nn.Sequential(linear)
     assert feed_forward.fuse(model, torch.device("cpu")) == 0
 
@@ -129,6 +129,7 @@ def test_rows_of_fixed_scales_have_no_block(static: bool, input_scale: Tensor | 
         ({"additional": {"dg_fused_layers": False}}, False),
         ({"world_size": 2}, False),
         ({"version": "0.32.0"}, False),
+        ({"lora": object()}, False),
     ],
 )
 def test_layers_are_fused_where_their_weights_are_as_triton_wants_them(
@@ -149,8 +150,34 @@ def test_layers_are_fused_where_their_weights_are_as_triton_wants_them(
         parallel_config=SimpleNamespace(
             world_size=changed.get("world_size", 1), enable_expert_parallel=False
         ),
+        lora_config=changed.get("lora"),
     )
     assert gpu_defaults.fuses_layers(config) == fuses
+
+
+@pytest.mark.parametrize(
+    ("backend", "mode", "transfer", "joins"),
+    [
+        ("CUSTOM", "FULL", None, True),
+        ("CUSTOM", "NONE", None, True),
+        ("CUSTOM", "PIECEWISE", None, False),
+        ("CUSTOM", "FULL_AND_PIECEWISE", None, False),
+        ("FLASH_ATTN", "FULL", None, False),
+        ("CUSTOM", "FULL", object(), False),
+    ],
+)
+def test_layers_run_whole_where_our_attention_is_between_them(
+    monkeypatch: pytest.MonkeyPatch, backend: str, mode: str, transfer: object, joins: bool
+):
+    from dg_engine.vllm_plugin import gpu_defaults
+
+    monkeypatch.setattr(gpu_defaults, "fuses_layers", lambda _: True)
+    config = SimpleNamespace(
+        attention_config=SimpleNamespace(backend=SimpleNamespace(name=backend)),
+        compilation_config=SimpleNamespace(cudagraph_mode=SimpleNamespace(name=mode)),
+        kv_transfer_config=transfer,
+    )
+    assert gpu_defaults.joins_layers(config) == joins
 
 
 @pytest.mark.parametrize(("version", "known"), [("0.26.0+cu130", True), ("0.32.0", False)])

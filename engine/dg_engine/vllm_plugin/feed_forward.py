@@ -3,7 +3,7 @@
 Upstream runs the dense part, the router and the experts one after another, each between norms and
 quantisation of its own. Here one launch makes what all three read, the dense part takes a stream of
 its own while the experts are chosen, and one launch adds up what comes of it. The experts' products
-are vLLM's Triton kernel with our tilings.
+are ours where an expert has few rows, and vLLM's Triton kernel with our tilings where it has many.
 """
 
 # vLLM is not part of the environment that types are checked in.
@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 import triton.language as tl
-from dg_kernels.feed_forward import activate, enter, leave
-from dg_kernels.reference import FP8, Entered, Norms
+from dg_kernels import experts as routed_experts
+from dg_kernels.feed_forward import activate, enter, leave, leave_for
+from dg_kernels.reference import FP8, Entered, Left, Norms
 from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.fused_moe import fused_moe
@@ -26,6 +27,15 @@ from vllm.model_executor.models import gemma4
 LOG = logging.getLogger(__name__)
 NAME = "dg_feed_forward"
 """Attribute of a decoder layer: the name of its block here, or nothing where upstream's runs."""
+WHOLE = "dg_whole_layer"
+"""Attribute of a decoder layer: its forward in few launches, where all of it has one."""
+
+FEW_ROWS = range(8, 513)
+"""Of a batch whose experts are multiplied by our kernel: where most experts have a block or two."""
+EARLY = True
+"""Launches of one stream begin while the one before ends; each waits for it before it reads."""
+AHEAD = True
+"""Weights of experts are brought near while the experts are chosen."""
 
 _blocks: dict[str, FeedForward] = {}
 _side: dict[int, torch.cuda.Stream] = {}
@@ -47,8 +57,8 @@ class FeedForward:
         fixed = (getattr(linear, "input_scale", None) is not None for linear in linears)
         if experts.quant_method.static_input_scales or any(fixed):
             raise Unfit("rows that are scaled by fixed factors")
-        self._gate_up, self._gate_up_scales = _weights_of(layer.mlp.gate_up_proj)
-        self._down, self._down_scales = _weights_of(layer.mlp.down_proj)
+        self._gate_up, self._gate_up_scales = weights_of(layer.mlp.gate_up_proj)
+        self._down, self._down_scales = weights_of(layer.mlp.down_proj)
         self._experts_in, self._experts_out = experts.w13_weight, experts.w2_weight
         self._in_scales, self._out_scales = experts.w13_weight_scale, experts.w2_weight_scale
         if any(w.dtype != FP8 for w in (self._experts_in, self._experts_out)):
@@ -71,14 +81,25 @@ class FeedForward:
 
     def __call__(self, attended: Tensor, residual: Tensor) -> Tensor:
         """The layer's output from its attention's, both bfloat16 [rows, hidden]."""
-        entered = enter(attended, residual, self._norms)
+        dense, routed, total = self._parts(attended, residual)
+        return leave(dense, routed, total, self._norms, self._scalar)
+
+    def for_next(self, attended: Tensor, residual: Tensor, following: Tensor) -> Left:
+        """As a call, and normed by the weight `following` for the next layer's first product."""
+        dense, routed, total = self._parts(attended, residual)
+        return leave_for(dense, routed, total, self._norms, self._scalar, following)
+
+    def _parts(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Output of the dense part, of each chosen expert, and the sum that both read."""
+        ahead = self._experts_in if AHEAD and len(attended) in FEW_ROWS else None
+        entered = enter(attended, residual, self._norms, ahead=ahead, early=EARLY)
         main, side = torch.cuda.current_stream(), _side_stream(attended.device)
         side.wait_stream(main)
         with torch.cuda.stream(side):
             dense = self._dense(entered)
         routed = self._routed(entered)
         main.wait_stream(side)
-        return leave(dense, routed, entered.total, self._norms, self._scalar)
+        return dense, routed, entered.total
 
     def _dense(self, entered: Entered) -> Tensor:
         gate_up = vllm_ops.cutlass_scaled_mm(
@@ -96,7 +117,32 @@ class FeedForward:
         weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
             logits, self._chosen, self._expert_scale
         )
-        rows, (experts, inner, hidden) = len(logits), self._experts_in.shape
+        if len(logits) in FEW_ROWS:
+            return self._few(entered, weights, ids)
+        return self._many(entered, weights, ids)
+
+    def _few(self, entered: Entered, weights: Tensor, ids: Tensor) -> Tensor:
+        """By our kernels."""
+        rows, (experts, inner, hidden) = len(ids), self._experts_in.shape
+        block = routed_experts.choose_block(ids.numel(), experts)
+        places = routed_experts.place(ids, experts, block, early=EARLY)
+        gate_up = torch.empty(ids.numel(), inner, dtype=entered.total.dtype, device=ids.device)
+        routed_experts.multiply(
+            entered.routed, entered.routed_scales, self._experts_in, self._in_scales, places,
+            gate_up, copies=self._chosen, block=block, early=EARLY,
+        )  # fmt: skip
+        ahead = self._experts_out if AHEAD else None
+        active, scales = activate(gate_up, ahead=ahead, early=EARLY)
+        out = torch.empty(ids.numel(), hidden, dtype=gate_up.dtype, device=ids.device)
+        routed_experts.multiply(
+            active, scales, self._experts_out, self._out_scales, places, out,
+            weights=weights, block=block, early=EARLY,
+        )  # fmt: skip
+        return out.view(rows, self._chosen, hidden)
+
+    def _many(self, entered: Entered, weights: Tensor, ids: Tensor) -> Tensor:
+        """By vLLM's kernel."""
+        rows, (experts, inner, hidden) = len(ids), self._experts_in.shape
         config = fused_moe.try_get_optimal_moe_config(
             self._experts_in.size(), self._experts_out.size(), self._chosen,
             fused_moe._get_config_dtype_str(entered.total.dtype, use_fp8_w8a8=True), rows,
@@ -131,7 +177,7 @@ class FeedForward:
         )  # fmt: skip
 
 
-def _weights_of(linear: Any) -> tuple[Tensor, Tensor]:
+def weights_of(linear: Any) -> tuple[Tensor, Tensor]:
     """FP8 [depth, columns], contiguous along the depth, and a scale for each column."""
     weight, scales = linear.weight, getattr(linear, "weight_scale", None)
     if weight.dtype != FP8 or scales is None or weight.stride(0) != 1:
@@ -159,9 +205,13 @@ def _(attended: Tensor, residual: Tensor, name: str) -> Tensor:
     return torch.empty_like(residual)
 
 
-def fuse(model: torch.nn.Module, device: torch.device) -> int:
-    """Give every decoder layer that fits its block; returns how many have one."""
-    fused = 0
+def fuse(model: torch.nn.Module, device: torch.device, whole: bool = False) -> int:
+    """Give every decoder layer that fits its block; returns how many have one.
+
+    With `whole`, what stands in front of the blocks comes in few launches too where it can:
+    see dg_engine.vllm_plugin.whole_layers.
+    """
+    found: dict[str, Any] = {}
     for name, layer in model.named_modules():
         if not isinstance(layer, gemma4.Gemma4DecoderLayer):
             continue
@@ -171,11 +221,15 @@ def fuse(model: torch.nn.Module, device: torch.device) -> int:
             LOG.info("Layer %s runs as vLLM has it: %s", name, error)
             continue
         setattr(layer, NAME, name)
-        fused += 1
-    if fused:
+        found[name] = layer
+    if found:
         _side_stream(device)
+        if whole:
+            from dg_engine.vllm_plugin.whole_layers import join
+
+            join(found, {name: _blocks[name] for name in found})
         _let_layers_choose()
-    return fused
+    return len(found)
 
 
 def _let_layers_choose() -> None:
@@ -189,15 +243,18 @@ def _let_layers_choose() -> None:
         self: Any,
         positions: Tensor,
         hidden_states: Tensor,
-        residual: Tensor | None,
+        residual: Any,
         per_layer_input: Tensor | None = None,
         **further: Any,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Any]:
         name = getattr(self, NAME, None)
         if name is None or per_layer_input is not None:
             return upstream(
                 self, positions, hidden_states, residual, per_layer_input=per_layer_input, **further
             )
+        run = getattr(self, WHOLE, None)
+        if run is not None:
+            return run(positions, hidden_states, residual)
         attended = self.self_attn(
             positions=positions, hidden_states=self.input_layernorm(hidden_states), **further
         )

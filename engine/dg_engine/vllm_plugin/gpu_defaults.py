@@ -28,6 +28,8 @@ SMALLER = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192)
 
 
 TRITON = "triton"
+OURS = "CUSTOM"
+"""vLLM's name of an attention backend that a plugin brings."""
 FUSED_LAYERS = "dg_fused_layers"
 """Key of vLLM's `additional_config`: false leaves the layers as upstream has them."""
 FUSED_SINCE = (9, 0)
@@ -48,7 +50,21 @@ def fuses_layers(vllm_config: Any) -> bool:
         and vllm_config.kernel_config.moe_backend == TRITON
         and parallel.world_size == 1
         and not parallel.enable_expert_parallel
+        and vllm_config.lora_config is None
         and knows_layers(installed_version())
+    )
+
+
+def joins_layers(vllm_config: Any) -> bool:
+    """Whether layers that are fused may run whole: where our attention, which reads pages alone,
+    is between their launches, and no graph holds a part of a forward without it.
+    """
+    mode = vllm_config.compilation_config.cudagraph_mode
+    return (
+        fuses_layers(vllm_config)
+        and getattr(vllm_config.attention_config.backend, "name", None) == OURS
+        and getattr(mode, "name", None) in ("FULL", "NONE")
+        and vllm_config.kv_transfer_config is None
     )
 
 

@@ -27,7 +27,7 @@ from dg_engine.model_config import softcap_of
 from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
-from dg_engine.vllm_plugin.gpu_defaults import fuses_layers
+from dg_engine.vllm_plugin.gpu_defaults import fuses_layers, joins_layers
 from dg_engine.vllm_plugin.joining import LeadingRows
 from dg_engine.vllm_plugin.progress import Batch
 from dg_engine.vllm_plugin.request import plain_request, read_request
@@ -66,7 +66,8 @@ class CanvasModelState(DiffusionGemmaModelState):
         if fuses_layers(vllm_config):
             from dg_engine.vllm_plugin.feed_forward import fuse
 
-            LOG.info("%d layers run in fewer launches.", fuse(model, device))
+            fused = fuse(model, device, whole=joins_layers(vllm_config))
+            LOG.info("%d layers run in fewer launches.", fused)
 
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
         """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""

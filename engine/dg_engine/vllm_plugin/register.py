@@ -10,14 +10,12 @@ from typing import Any
 
 from dg_engine.job import MaskRule
 from dg_engine.vllm_plugin.compat import installed_version, refusal
-from dg_engine.vllm_plugin.gpu_defaults import fill_in, offer_tilings
+from dg_engine.vllm_plugin.gpu_defaults import OURS, fill_in, offer_tilings
 from dg_engine.vllm_plugin.graphs import capture_lone_requests
 
 ARCHITECTURE = "DiffusionGemmaForBlockDiffusion"
 MODEL = "dg_engine.vllm_plugin.model:CanvasDiffusionGemma"
 SCHEDULER = "dg_engine.vllm_plugin.scheduler.canvas_scheduler"
-OURS = "CUSTOM"
-"""vLLM's name of an attention backend that a plugin brings."""
 ATTENTION = "dg_engine.vllm_plugin.canvas_attention.CanvasAttentionBackend"
 ANCHORED = "dg_engine.vllm_plugin.anchored.AnchoredBackend"
 MASK_RULE = "DG_VLLM_MASK_RULE"
