@@ -20,7 +20,7 @@ import {
   workspace,
 } from "vscode";
 import type { Command, LanguageClient } from "vscode-languageclient/node";
-import { NextEditServer, type Proposed } from "./nextEditServer.ts";
+import { NextEditServer, type Proposed, troublesOf } from "./nextEditServer.ts";
 import { Questions } from "./questions.ts";
 import {
   added,
@@ -69,6 +69,8 @@ interface Unanswered {
   readonly document: TextDocument;
   readonly version: number;
   readonly cause: Region;
+  /** What was found wrong when it was asked about. */
+  readonly troubles: string;
 }
 
 export interface Surroundings {
@@ -257,12 +259,15 @@ export class NextEdit implements Disposable {
     this.#pages.set(document, { cause: undefined, proposals });
     const words = wholeWords(document, cause);
     const { version } = document;
+    const troubles = troublesOf(document);
     const cancel = new CancellationTokenSource();
     signal.addEventListener("abort", () => cancel.cancel());
     try {
       const found = await this.#server.ask(document, selection.active, cancel.token);
-      this.#unanswered = found === undefined ? { document, version, cause } : undefined;
+      if (signal.aborted) return;
+      this.#unanswered = found === undefined ? { document, version, cause, troubles } : undefined;
       if (found !== undefined) this.#add(document, words, found);
+      else this.#diagnosed([document.uri]); // what was found meanwhile
     } finally {
       cancel.dispose();
     }
@@ -272,8 +277,9 @@ export class NextEdit implements Disposable {
   #diagnosed(uris: readonly Uri[]): void {
     const waiting = this.#unanswered;
     if (waiting === undefined) return;
-    const { document, version, cause } = waiting;
+    const { document, version, cause, troubles } = waiting;
     if (!uris.some((uri) => uri.toString() === document.uri.toString())) return;
+    if (troublesOf(document) === troubles) return;
     this.#unanswered = undefined;
     if (document.version !== version) return;
     const page = this.#pages.get(document) ?? EMPTY;

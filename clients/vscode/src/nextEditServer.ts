@@ -47,6 +47,12 @@ function troubles(document: TextDocument): Diagnostic[] {
   return languages.getDiagnostics(document.uri).filter(isTrouble).slice(0, MOST_DIAGNOSTICS);
 }
 
+/** The same as long as nothing else is found wrong. */
+export function troublesOf(document: TextDocument): string {
+  const told = ({ range, message, severity }: Diagnostic) => [range, message, severity];
+  return JSON.stringify(troubles(document).map(told));
+}
+
 export class NextEditServer {
   readonly #shown = new WeakSet<Command>();
 
