@@ -131,7 +131,7 @@ class Nvim:
 
     def mode(self) -> str:
         """Neovim's short name of the mode."""
-        return str(self.api.get_mode()["mode"])
+        return str(self.lua("return vim.api.nvim_get_mode().mode"))
 
     def messages(self) -> str:
         """All messages so far."""

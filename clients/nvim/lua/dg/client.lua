@@ -38,6 +38,13 @@ local function root_of(buf)
   return vim.fs.root(buf, config.options.root_markers) or vim.fs.dirname(name)
 end
 
+--- Whether the server says that it proposes next edits, by whatever settings it found.
+---@param client vim.lsp.Client
+---@return boolean
+local function proposes_next_edits(client)
+  return vim.tbl_get(client.server_capabilities, 'experimental', 'copilotInlineEdit') == true
+end
+
 ---@return lsp.ClientCapabilities
 local function capabilities()
   local found = vim.lsp.protocol.make_client_capabilities()
@@ -51,6 +58,9 @@ end
 local function on_exit(code, signal, id)
   vim.schedule(function()
     require('dg.ghost').forget_all()
+    if package.loaded['dg.next_edit'] then
+      require('dg.next_edit').forget_all()
+    end
     require('dg.edit').forget_all('The server stopped.')
     require('dg.fill').forget_all()
     local expected = (code == 0 and signal == 0) or stopping[id]
@@ -183,6 +193,9 @@ function M.enable()
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == M.NAME then
         require('dg.ghost').attach(event.buf)
+        if proposes_next_edits(client) then
+          require('dg.next_edit').attach(event.buf)
+        end
       end
     end,
   })
@@ -190,6 +203,9 @@ function M.enable()
     group = group,
     callback = function(event)
       require('dg.ghost').detach(event.buf)
+      if package.loaded['dg.next_edit'] then
+        require('dg.next_edit').detach(event.buf)
+      end
       require('dg.pause').forget(event.buf)
     end,
   })

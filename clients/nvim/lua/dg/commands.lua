@@ -121,6 +121,15 @@ local COMMANDS = {
     end,
     { range = true, desc = 'Put code in place of ___ marks' },
   },
+  DgNextEdit = {
+    function(call)
+      local dg = require('dg')
+      if not (call.bang and dg.dismiss_next_edit or dg.next_edit)() then
+        say('No next edit is proposed in this buffer.')
+      end
+    end,
+    { bang = true, desc = 'Go to the next edit, or make it; ! sends it away' },
+  },
   DgStatus = { status, { desc = 'What the server does' } },
   DgExplain = {
     function()

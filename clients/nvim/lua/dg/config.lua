@@ -8,6 +8,8 @@
 ---@field previous string|false Show the previous suggestion.
 ---@field dismiss string|false Hide the suggestion.
 ---@field trigger string|false Ask for suggestions now.
+---@field next_edit string|false Go to the next edit; there, make it (insert and normal mode).
+---@field next_edit_dismiss string|false Send the next edit away (normal mode).
 ---@field edit_accept string|false Apply the edit under review.
 ---@field edit_discard string|false Drop the edit under review.
 ---@field edit_retry string|false Ask again with another instruction.
@@ -45,6 +47,8 @@ M.defaults = {
     previous = '<M-[>',
     dismiss = '<C-]>',
     trigger = '<M-Bslash>',
+    next_edit = '<M-n>',
+    next_edit_dismiss = '<Esc>',
     edit_accept = '<CR>',
     edit_discard = '<Esc>',
     edit_retry = '<M-r>',

@@ -2,6 +2,7 @@
 
 local client_of = require('dg.client').of
 local config = require('dg.config')
+local lent_keys = require('dg.lent_keys')
 local preview = require('dg.preview')
 local text = require('dg.text')
 
@@ -16,7 +17,7 @@ local text = require('dg.text')
 ---@field id string? The server's name of the edit, where it streams drafts.
 ---@field client vim.lsp.Client
 ---@field request integer?
----@field keys table<string, table> Buffer-local mappings that ours replaced.
+---@field keys dg.Lent
 ---@field group integer?
 
 local M = {}
@@ -88,16 +89,10 @@ local function close(session)
   if not vim.api.nvim_buf_is_valid(session.buf) then
     return
   end
-  for lhs, before in pairs(session.keys) do
-    pcall(vim.keymap.del, 'n', lhs, { buffer = session.buf })
-    if before.buffer == 1 then
-      vim.api.nvim_buf_call(session.buf, function()
-        vim.fn.mapset('n', false, before)
-      end)
-    end
-  end
+  lent_keys.give_back(session.buf, session.keys)
   preview.hide(session.buf)
   vim.api.nvim_buf_clear_namespace(session.buf, namespace, 0, -1)
+  require('dg.next_edit').update(session.buf)
 end
 
 ---@param session dg.Session
@@ -114,13 +109,10 @@ local function map_keys(session)
   for name, action in pairs(actions) do
     local lhs = keymaps[name]
     local now = session.state == 'review' or name == 'edit_discard'
-    if lhs and now and not session.keys[lhs] then
-      session.keys[lhs] = vim.api.nvim_buf_call(session.buf, function()
-        return vim.fn.maparg(lhs, 'n', false, true)
-      end)
-      vim.keymap.set('n', lhs, function()
+    if lhs and now then
+      lent_keys.take(session.buf, session.keys, lhs, function()
         action()
-      end, { buffer = session.buf, desc = 'dg: ' .. name:gsub('_', ' ') })
+      end, name)
     end
   end
 end
@@ -222,6 +214,7 @@ local function request(buf, first, last, instruction)
     }),
   }
   sessions[buf] = session
+  require('dg.next_edit').update(buf)
   session.group = vim.api.nvim_create_augroup('dg.edit.' .. buf, { clear = true })
   vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
     group = session.group,
@@ -452,6 +445,13 @@ end
 function M.state()
   local session = sessions[vim.api.nvim_get_current_buf()]
   return session and session.state
+end
+
+--- Whether a buffer has an edit that is asked for or under review.
+---@param buf integer
+---@return boolean
+function M.is_busy(buf)
+  return sessions[buf] ~= nil
 end
 
 --- The server is gone, and with it every edit.

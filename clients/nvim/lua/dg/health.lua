@@ -57,7 +57,9 @@ local function check_keys()
     vim.health.info('No keys are mapped (keymaps = false).')
     return
   end
-  for _, name in ipairs({ 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'dismiss' }) do
+  local names =
+    { 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'dismiss', 'next_edit' }
+  for _, name in ipairs(names) do
     local lhs = keymaps[name]
     if lhs then
       local mapped = vim.fn.maparg(lhs, 'i', false, true)

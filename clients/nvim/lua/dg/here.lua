@@ -29,4 +29,16 @@ function M.insert(buf, row, col, piece)
   vim.api.nvim_win_set_cursor(0, { row + #lines, last })
 end
 
+--- Put text in place of a part of a line and the cursor behind it; undo takes it back by itself.
+---@param buf integer
+---@param row integer
+---@param first integer
+---@param last integer
+---@param piece string Of one line.
+function M.replace(buf, row, first, last, piece)
+  vim.go.undolevels = vim.go.undolevels
+  vim.api.nvim_buf_set_text(buf, row, first, row, last, { piece })
+  vim.api.nvim_win_set_cursor(0, { row + 1, first + #piece })
+end
+
 return M

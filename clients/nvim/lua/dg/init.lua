@@ -13,6 +13,9 @@ function M.setup(options)
   vim.api.nvim_set_hl(0, 'DgEditOld', { link = 'DiffDelete', default = true })
   vim.api.nvim_set_hl(0, 'DgEditNew', { link = 'DiffAdd', default = true })
   vim.api.nvim_set_hl(0, 'DgEditHint', { link = 'Comment', default = true })
+  vim.api.nvim_set_hl(0, 'DgNextOld', { link = 'DiffDelete', default = true })
+  vim.api.nvim_set_hl(0, 'DgNextNew', { link = 'DiffAdd', default = true })
+  vim.api.nvim_set_hl(0, 'DgNextLine', { link = 'DiffChange', default = true })
   require('dg.commands').define()
   require('dg.keymaps').set(config.options.keymaps)
   require('dg.client').enable()
@@ -64,6 +67,18 @@ end
 ---@return boolean
 function M.visible()
   return require('dg.ghost').visible(vim.api.nvim_get_current_buf())
+end
+
+--- Go to the next edit; at the edit, make it.
+---@return boolean done false when none is shown
+function M.next_edit()
+  return require('dg.next_edit').go()
+end
+
+--- Send the next edit away; the text stays as it is.
+---@return boolean done false when none is shown
+function M.dismiss_next_edit()
+  return require('dg.next_edit').dismiss()
 end
 
 --- The server's state for a statusline; '' where it has nothing to do with the buffer.

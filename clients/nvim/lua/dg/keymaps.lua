@@ -28,6 +28,9 @@ local ACTIONS = {
   trigger = function()
     return require('dg').trigger()
   end,
+  next_edit = function()
+    return require('dg').next_edit()
+  end,
 }
 
 ---@param keys string

@@ -25,6 +25,9 @@ function M.set(scope, buf, paused)
   end
   if M.is_paused(buf) then
     require('dg.ghost').dismiss(buf)
+    if package.loaded['dg.next_edit'] then
+      require('dg.next_edit').forget(buf)
+    end
   end
   vim.cmd.redrawstatus({ bang = true })
 end
