@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from dg_lsp.lines import Lines
 from dg_lsp.privacy.secrets import holds_mask, masked
-from dg_lsp.privacy.views import masked_around, masked_view
-from dg_lsp.prompts.view import CursorView
+from dg_lsp.privacy.views import masked_around, masked_view, prompt_view
+from dg_lsp.prompts.settings import Budget
+from dg_lsp.prompts.view import CursorView, view_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,6 +215,34 @@ def test_lines_inside_a_private_key_are_known_by_what_is_around_them() -> None:
     view = CursorView("a", "plaintext", head, "\n" + end, True, True)
     region = "\n" + "\n".join(body)
     assert set(masked_around(view, region)[1]) == {"x", "\n"}
+
+
+def test_lines_are_masked_together_as_each_by_itself() -> None:
+    lines = [f'{name} = "{CANARY}"  # {n}' for n, name in enumerate(["password", "x", "Api_Key"])]
+    lines = [*lines, "", "İ = 1", *lines[::-1], "pass", 'token = "short"'] * 3
+    assert masked("\n".join(lines)).split("\n") == [masked(line) for line in lines]
+    assert sum(CANARY in line for line in masked("\n".join(lines)).split("\n")) == 6
+
+
+def test_what_no_prompt_has_room_for_is_left_out_before_it_is_masked() -> None:
+    lines = [f"value_{number} = {number}\n" for number in range(2_000)]
+    view = view_at(Lines.of("".join(lines)), 1_000, 0, path="a.py", language="python")
+    shown, is_masked = prompt_view(view, Budget(prompt=400, suffix=100))
+    assert not is_masked
+    assert 2_400 <= len(shown.before) <= 2_400 + 64 * len(lines[-1])
+    assert 600 <= len(shown.after) <= 600 + len(lines[-1])
+    assert view.before.endswith(shown.before)
+    assert view.after.startswith(shown.after)
+    assert shown.before.startswith("value_832 =")  # a line whose number divides by 64
+    assert (shown.at_start, shown.at_end) == (False, False)
+
+
+def test_a_private_key_counts_however_far_away_it_begins() -> None:
+    before = private_key() + "a = 1\n" * 2_000
+    view = CursorView("a.py", "python", before, "\nb = 2\n", True, True)
+    shown, is_masked = prompt_view(view, Budget(prompt=400, suffix=100))
+    assert is_masked
+    assert len(shown.before) == len(before)
 
 
 def test_a_view_without_secrets_is_the_same_object() -> None:

@@ -240,6 +240,23 @@ async def test_alternatives_of_which_the_model_is_not_sure_are_left_out(
 
 
 @pytest.mark.asyncio
+async def test_the_syntax_around_the_cursor_is_read_while_the_engine_works(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted = Scripted(tokenizer, ["!wait"])
+    read: list[int] = []
+    monkeypatch.setattr("dg_lsp.completion.window_of", lambda view: read.append(1))
+    asking = asyncio.ensure_future(scripted.completer.complete(SOURCE, CURSOR))
+    while not scripted.engine.jobs:
+        assert not read  # the job goes first
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert read
+    scripted.engine.release.set()
+    assert (await asking).insert == "released"
+
+
+@pytest.mark.asyncio
 async def test_explain_shows_the_job_that_complete_sends(tokenizer: Tokenizer) -> None:
     scripted = Scripted(tokenizer, ["1"])
     explanation = scripted.completer.explain(SOURCE, CURSOR)

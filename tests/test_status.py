@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,23 @@ def test_an_engine_that_restarts_says_when_it_is_back() -> None:
     assert (told.reports[-1].model, told.reports[-1].message) == ("tiny", "It stopped.")
     told.board.set_model(ModelStatus(ModelState.READY))
     assert told.reports[-1].retry_at is None
+
+
+def test_what_a_request_changed_is_told_once_and_behind_its_answer() -> None:
+    later: list[Callable[[], None]] = []
+    statuses: list[Status] = []
+    board = StatusBoard(statuses.append, lambda report: None, soon=later.append)
+    board.set_model(ModelStatus(ModelState.READY))
+    told = len(statuses)
+    board.set_in_flight(1)
+    board.silent(PAUSED)
+    board.set_in_flight(0)
+    assert (len(statuses), len(later)) == (told, 1)
+    assert board.status.kind is StatusKind.INACTIVE  # who asks is told what is the case
+    later.pop()()
+    assert [status.kind for status in statuses[told:]] == [StatusKind.INACTIVE]
+    board.set_in_flight(1)
+    assert len(later) == 1
 
 
 def test_a_request_that_was_overtaken_leaves_the_status_as_it_is() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dg_lsp.brackets import balance_of
+from dg_lsp.brackets import Balances, balance_of
 from dg_lsp.lines import Lines
 from dg_lsp.prompts.view import place_of, view_at
 from dg_lsp.suggestion import (
@@ -239,6 +239,17 @@ def test_brackets_in_strings_and_comments_do_not_count(
     text: str, language: str, faults: tuple[int, int]
 ) -> None:
     assert balance_of(text, language) == faults
+
+
+_CODE = st.text("()[]{}\"'`#\\\n ab/-<!", max_size=14)
+
+
+@given(_CODE, _CODE, _CODE, st.sampled_from(["python", "html", "javascript", "lua"]))
+def test_brackets_around_a_text_are_counted_as_those_of_the_whole(
+    before: str, text: str, after: str, language: str
+) -> None:
+    whole = balance_of(before + text + after, language)
+    assert Balances(before, after, language).with_text(text) == whole
 
 
 def test_every_filter_gives_its_reason() -> None:

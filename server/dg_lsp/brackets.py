@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from dg_lsp.languages import comment_mark
 
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _STRINGS = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\\n]|\\.)*`"
+
+
+_REMEMBERED_TEXTS = 16
 
 
 class Balance(NamedTuple):
@@ -38,12 +41,39 @@ def _tokens(language: str) -> re.Pattern[str]:
 
 def balance_of(text: str, language: str) -> Balance:
     """Count the brackets of `text` that have no partner."""
+    return _balance(_brackets_in(text, language))
+
+
+class Balances:
+    """Brackets without a partner around a cursor, for one text after the other between them."""
+
+    def __init__(self, before: str, after: str, language: str) -> None:
+        """`before` and `after` are the text on both sides of the cursor."""
+        # No string and no comment of `_tokens` goes on behind a line break.
+        at, end = before.rfind("\n") + 1, after.find("\n")
+        end = len(after) if end < 0 else end
+        self._language = language
+        self._above = _remembered(before[:at], language)
+        self._below = _remembered(after[end:], language)
+        self._start, self._rest = before[at:], after[:end]
+
+    def with_text(self, text: str) -> Balance:
+        """Once `text` stands at the cursor."""
+        here = _brackets_in(self._start + text + self._rest, self._language)
+        return _balance(self._above + here + self._below)
+
+
+def _brackets_in(text: str, language: str) -> str:
+    return "".join(_tokens(language).findall(text))
+
+
+_remembered = lru_cache(_REMEMBERED_TEXTS)(_brackets_in)
+
+
+def _balance(brackets: str) -> Balance:
     openers: list[str] = []
     stray = 0
-    for match in _tokens(language).finditer(text):
-        bracket: str | None = match[1]
-        if bracket is None:
-            continue
+    for bracket in brackets:
         if bracket not in _PARTNER:
             openers.append(bracket)
         elif openers and openers[-1] == _PARTNER[bracket]:
@@ -61,9 +91,8 @@ def cut_where_balanced(before: str, text: str, after: str, language: str) -> str
     goes_on = text.endswith(("(", "[", "{", ","))
     if goes_on and balance_of(before + text, language).stray <= balance_of(before, language).stray:
         return text
-    bar = balance_of(before + after, language)
+    balances = Balances(before, after, language)
+    bar = balances.with_text("")
     ends = [i for i, character in enumerate(text) if character in "()[]{}"]
     kept = (text[:end] for end in reversed(ends))
-    return next(
-        (k for k in kept if balance_of(before + k + after, language).is_no_worse_than(bar)), ""
-    )
+    return next((k for k in kept if balances.with_text(k).is_no_worse_than(bar)), "")

@@ -5,6 +5,7 @@ The server and the command line share this; it knows no protocol and no process.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import time
@@ -21,7 +22,7 @@ from dg_lsp.filling import Filling
 from dg_lsp.jobs import filled_in, hole_job
 from dg_lsp.languages import language_of
 from dg_lsp.lines import Lines
-from dg_lsp.privacy.views import masked_view
+from dg_lsp.privacy.views import prompt_view
 from dg_lsp.prompts.base import PromptFormat
 from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.prompts.view import CursorView, place_of, unix, view_at
@@ -43,6 +44,7 @@ from dg_lsp.shown.memory import Memory, key_of
 from dg_lsp.shown.warm import warm_job
 from dg_lsp.stopwatch import Stopwatch
 from dg_lsp.suggestion import Place, suggestion_of
+from dg_lsp.syntax.window import window_of
 
 __all__ = [
     "SECRET_IN_LINES",
@@ -134,7 +136,7 @@ class Completer:
         watch = Stopwatch(self._clock)
         blocks = opens_block(view) if multi_line is None else multi_line
         spent = self.prompt_format.encode_ms
-        shown = masked_view(view)
+        shown, is_masked = prompt_view(view, self.settings.budget)
         job = self._hole(shown, blocks, alternatives, job_id, deadline_ms, priority)
         seen = key_of(job)
         if goes_on:
@@ -145,11 +147,16 @@ class Completer:
             if before_engine is not None:
                 await before_engine()
                 watch.lap("wait")
-            return await self._runner.run(job, on_draft)
+            # The filters need the syntax around the cursor: it is read while the engine works.
+            reading = asyncio.get_running_loop().call_soon(window_of, view)
+            try:
+                return await self._runner.run(job, on_draft)
+            finally:
+                reading.cancel()
 
         answer = await self.memory.answer(job, ask)
         watch.skip()
-        place = Place(view=view, multi_line=blocks, masked=shown is not view)
+        place = Place(view=view, multi_line=blocks, masked=is_masked)
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
         # Several rows may come to the same text.
         looked_at = rows[: 1 if alternatives == 1 else 2 * alternatives]
@@ -174,7 +181,8 @@ class Completer:
 
     def key_at(self, view: CursorView, *, alternatives: int = 1) -> bytes:
         """The key of what the model would see at a view (`Completion.seen`)."""
-        return key_of(self._hole(masked_view(view), opens_block(view), alternatives))
+        shown, _ = prompt_view(view, self.settings.budget)
+        return key_of(self._hole(shown, opens_block(view), alternatives))
 
     async def edit(
         self,
@@ -223,7 +231,8 @@ class Completer:
         """The job that `complete` would send."""
         view = _view_of(source, offset)
         blocks = opens_block(view) if multi_line is None else multi_line
-        prompt = self.prompt_format.build(masked_view(view), self.settings.budget)
+        shown, _ = prompt_view(view, self.settings.budget)
+        prompt = self.prompt_format.build(shown, self.settings.budget)
         job = hole_job("explain", prompt, self.prompt_format, self.settings, multi_line=blocks)
         return Explanation(job=job, sections=prompt.sections, multi_line=blocks)
 

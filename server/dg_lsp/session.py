@@ -45,7 +45,7 @@ class Session:
         self.settings = Settings()
         self.gate = Gate()
         """What may be read."""
-        self.status = StatusBoard(self.editor.tell_status, self.editor.tell_report)
+        self.status = StatusBoard(self.editor.tell_status, self.editor.tell_report, soon=_next_turn)
         self.flights = Flights(self.status.set_in_flight)
         self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
         self.desk = Desk()
@@ -185,3 +185,8 @@ def _is_alive(process_id: int) -> bool:
     except OSError:
         return True  # it exists but is somebody else's
     return True
+
+
+def _next_turn(work: Callable[[], None]) -> None:
+    """Do work behind all that the event loop has to do already, such as writing an answer."""
+    asyncio.get_running_loop().call_later(0, work)

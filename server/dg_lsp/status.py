@@ -136,10 +136,14 @@ class StatusBoard:
         tell: Callable[[Status], None],
         tell_report: Callable[[Report], None],
         now: Callable[[], datetime.datetime] = _now,
+        soon: Callable[[Callable[[], None]], object] = lambda work: work(),
     ) -> None:
+        """What requests change is told by `soon`, so that an answer need not wait for it."""
         self._tell = tell
         self._tell_report = tell_report
         self._now = now
+        self._soon = soon
+        self._will_tell = False
         self._told: Status | None = None
         self._told_report: Report | None = None
         self._in_flight = 0
@@ -197,13 +201,13 @@ class StatusBoard:
         self._last = silence
         if silence.why is not Why.OVERTAKEN:  # the request that overtook it says how things are
             self._note = silence if silence.why in _NOTED else None
-        self._tell_changes()
+        self._tell_soon()
 
     def answered(self, ms: float) -> None:
         """A request was answered with a suggestion after `ms`."""
         self._last = self._note = None
         self._latency_ms = round(ms, 1)
-        self._tell_changes()
+        self._tell_soon()
 
     def set_problems(self, problems: list[str]) -> None:
         """What is wrong with the settings."""
@@ -213,9 +217,15 @@ class StatusBoard:
     def set_in_flight(self, count: int) -> None:
         """How many requests are being worked on."""
         self._in_flight = count
-        self._tell_changes()
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        if not self._will_tell:
+            self._will_tell = True
+            self._soon(self._tell_changes)
 
     def _tell_changes(self) -> None:
+        self._will_tell = False
         status = self.status
         if status != self._told:
             self._told = status

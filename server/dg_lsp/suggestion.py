@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from dg_lsp.brackets import Balance, balance_of, cut_where_balanced
+from dg_lsp.brackets import Balance, Balances, balance_of, cut_where_balanced
 from dg_lsp.languages import comment_mark
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
@@ -48,10 +48,19 @@ class Place(msgspec.Struct, frozen=True):
     masked: bool = False
     """Whether the model saw masks in place of secrets."""
 
+    @property
+    def bracketed(self) -> tuple[str, str]:
+        """The text on both sides in which brackets are counted; whole lines, so that a key leaves
+        what is above the cursor's as it was."""
+        before = self.view.before
+        start = max(len(before) - BALANCE_CHARS, 0)
+        start = start and (before.find("\n", start) + 1 or start)
+        return before[start:], self.view.after[:BALANCE_CHARS]
+
     def balance_with(self, text: str) -> Balance:
         """Brackets without a partner around the cursor once `text` stands there."""
-        before, after = self.view.before[-BALANCE_CHARS:], self.view.after[:BALANCE_CHARS]
-        return balance_of(before + text + after, self.view.language)
+        before, after = self.bracketed
+        return Balances(before, after, self.view.language).with_text(text)
 
     def faults_with(self, text: str) -> int:
         """How many these are."""
@@ -223,8 +232,7 @@ def with_balanced_brackets(text: str, place: Place) -> str:
     """Cut before a bracket that would be left without its partner."""
     if place.balance_with(text).is_no_worse_than(place.balance_with("")):
         return text
-    before = place.view.before[-BALANCE_CHARS:]
-    after = place.view.after[:BALANCE_CHARS]
+    before, after = place.bracketed
     return cut_where_balanced(before, text, after, place.view.language).rstrip()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +23,7 @@ HEAD_LINES = 160
 _LINE_CHARS = 400
 """Of one line; longer ones are data."""
 _MOST_LINES_UP = 3_000
+_REMEMBERED_LINES = 2_048
 _CLASS = re.compile(
     r"\s*(?:[\w@()]+\s+)*?(?:class|impl(?:<[^>]*>)?|interface|struct|trait|module)\s+"
     r"(?:\w+(?:<[^>]*>)?\s+for\s+)?([A-Za-z_]\w*)"
@@ -48,6 +50,13 @@ class Around(msgspec.Struct, frozen=True):
     """Of the class around the cursor whose head is more than NEAR_LINES above it; or empty."""
 
 
+class _Names(NamedTuple):
+    """The names in a line, and those with a dot between them."""
+
+    words: frozenset[str]
+    dotted: frozenset[tuple[str, str]]
+
+
 def around(lines: Lines, line: int, language: str) -> Around:
     """What is used around a line."""
     imports = _imports(_head_of(lines), language)
@@ -56,12 +65,13 @@ def around(lines: Lines, line: int, language: str) -> Around:
     head = lines[class_line] if class_line >= 0 else ""
     named = _CLASS.match(head)
     far = named is not None and class_line < line - NEAR_LINES
-    text = near + head
+    names = [_names_in(text) for text in (*near, head)]
+    close = [_names_in(text).words for text in _code(lines, line, CLOSE_LINES, imports)]
     return Around(
         imports=imports,
-        words=words_in(text),
-        close=words_in(_code(lines, line, CLOSE_LINES, imports)),
-        dotted=frozenset(_DOTTED.findall(text)),
+        words=frozenset[str]().union(*(found.words for found in names)),
+        close=frozenset[str]().union(*close),
+        dotted=frozenset[tuple[str, str]]().union(*(found.dotted for found in names)),
         class_name=named[1] if named is not None and far else "",
     )
 
@@ -73,7 +83,12 @@ def _imports(head: str, language: str) -> tuple[Import, ...]:
 
 def _head_of(lines: Lines) -> str:
     """The start of a file up to its last import, so that typing below leaves it as it is."""
-    held = [line[:_LINE_CHARS] for line in lines.between(0, HEAD_LINES)]
+    return _head(tuple(lines.between(0, HEAD_LINES)))
+
+
+@lru_cache(16)
+def _head(first_lines: tuple[str, ...]) -> str:
+    held = [line[:_LINE_CHARS] for line in first_lines]
     last = max((n for n, line in enumerate(held) if _IMPORT.match(line)), default=-1)
     while last >= 0 and last + 1 < len(held) and _goes_on(held[last], held[last + 1]):
         last += 1
@@ -87,14 +102,19 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-def _code(lines: Lines, line: int, margin: int, imports: tuple[Import, ...]) -> str:
+@lru_cache(_REMEMBERED_LINES)
+def _names_in(line: str) -> _Names:
+    return _Names(words_in(line), frozenset(_DOTTED.findall(line)))
+
+
+def _code(lines: Lines, line: int, margin: int, imports: tuple[Import, ...]) -> list[str]:
     """The lines around one, without statements that import: to import is not to use."""
     first, last = max(line - margin, 0), line + margin + 1
     held = [text[:_LINE_CHARS] for text in lines.between(first, last)]
     for found in imports:
         for number in range(max(found.first, first), min(found.last + 1, first + len(held))):
             held[number - first] = ""
-    return "".join(held)
+    return held
 
 
 def _class_above(lines: Lines, line: int) -> int:

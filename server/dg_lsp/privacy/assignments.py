@@ -59,7 +59,8 @@ _HINT_WORDS = (
     "pass pwd secret token key credential bearer authorization cookie salt seed signature hmac "
     "nonce cipher session auth cert"
 )
-_HINTS = tuple(_HINT_WORDS.split())
+HINTS = tuple(_HINT_WORDS.split())
+"""Of which one is in every line with a secret of these kinds, in lower case."""
 
 Span = tuple[int, int]
 
@@ -67,7 +68,7 @@ Span = tuple[int, int]
 def hints_at_secret(text: str) -> bool:
     """Whether any name could be found in `text`: cheap, and mostly no."""
     lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    return any(hint in lowered for hint in HINTS)
 
 
 def assigned_secrets(line: str) -> Iterator[Span]:

@@ -65,7 +65,8 @@ _HINT_WORDS = (
     "npm_ pypi- hf_ _v1_ sg. shp dapi hvs. hvb. lin_api_ age-secret 8q~ key= sig= sharedaccess eyj "
     "hooks.slack bearer basic token ://"
 )
-_HINTS = tuple(_HINT_WORDS.split())
+HINTS = tuple(_HINT_WORDS.split())
+"""Of which one is in every line with a secret of these kinds, in lower case."""
 
 Span = tuple[int, int]
 
@@ -73,7 +74,7 @@ Span = tuple[int, int]
 def hints_at_secret(text: str) -> bool:
     """Whether any secret could be found in `text`: cheap, and mostly no."""
     lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    return any(hint in lowered for hint in HINTS)
 
 
 def issued_secrets(line: str) -> Iterator[Span]:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from dg_lsp.privacy import assignments, formats
+from dg_lsp.remembered import Remembered
 
 MASK = "x"
 MIN_MASKED = 8
 """A run of as many masks in a suggestion is a secret that was copied."""
 
-_REMEMBERED_LINES = 16_384
 _LONGEST_REMEMBERED = 2_000
+_remembered: Remembered[str] = Remembered(16_384)
+"""Lines and what is shown of them."""
 _KEPT = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """All but what anybody takes for a line break."""
 _MASKED = re.compile(rf"{MASK}{{{MIN_MASKED},}}|://[^\s/@:]*:{MASK}+@")
 
+_HINTS = tuple(dict.fromkeys((*formats.HINTS, *assignments.HINTS)))
 _KEY_MARK = assignments.KEY_MARK
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -38,7 +40,7 @@ _LONGEST_KEY = 400
 
 def masked(text: str) -> str:
     """`text` with secrets masked: as many characters, the same line breaks."""
-    lines = [_masked_line(line) for line in text.split("\n")]
+    lines = _masked_lines(text.split("\n"))
     if _KEY_MARK in text:
         for index, start, end in _key_spans(lines):
             line = lines[index]
@@ -46,13 +48,43 @@ def masked(text: str) -> str:
     return "\n".join(lines)
 
 
+def may_hold_key(text: str) -> bool:
+    """Whether a private key begins or ends in `text`: what stands far from there may be of it."""
+    return _KEY_MARK in text
+
+
 def holds_mask(text: str) -> bool:
     """Whether text that a model wrote repeats a masked secret."""
     return _MASKED.search(text) is not None
 
 
-def _masked_line(line: str) -> str:
-    return _remembered(line) if len(line) <= _LONGEST_REMEMBERED else _masked_now(line)
+def _masked_lines(lines: list[str]) -> list[str]:
+    known = _remembered.get_all(lines)
+    new = list(
+        dict.fromkeys(line for line, shown in zip(lines, known, strict=True) if shown is None)
+    )
+    hinting = _hinting_lines("\n".join(new)) if new else ()
+    made = {line: _masked_now(line) if n in hinting else line for n, line in enumerate(new)}
+    for line, shown in made.items():
+        if len(line) <= _LONGEST_REMEMBERED:
+            _remembered.put(line, shown)
+    pairs = zip(lines, known, strict=True)
+    return [made[line] if shown is None else shown for line, shown in pairs]
+
+
+def _hinting_lines(text: str) -> set[int]:
+    """The lines in which a secret could be found, by one search of them all for each hint."""
+    lowered = text.lower()  # which leaves line breaks where they are, if not columns
+    found: set[int] = set()
+    for hint in _HINTS:
+        number = counted = 0
+        at = lowered.find(hint)
+        while at >= 0:
+            number += lowered.count("\n", counted, at)
+            found.add(number)
+            counted = lowered.find("\n", at)
+            at = -1 if counted < 0 else lowered.find(hint, counted)
+    return found
 
 
 def _masked_now(line: str) -> str:
@@ -62,9 +94,6 @@ def _masked_now(line: str) -> str:
     if assignments.hints_at_secret(line):
         spans += assignments.assigned_secrets(line)
     return _with_masks(line, spans) if spans else line
-
-
-_remembered = lru_cache(_REMEMBERED_LINES)(_masked_now)
 
 
 def _with_masks(line: str, spans: Iterable[tuple[int, int]]) -> str:

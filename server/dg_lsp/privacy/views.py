@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import msgspec
 
-from dg_lsp.privacy.secrets import masked
-from dg_lsp.prompts.view import CursorView
+from dg_lsp.privacy.secrets import masked, may_hold_key
+from dg_lsp.prompts.settings import Budget
+from dg_lsp.prompts.view import CursorView, near
+
+CHARS_A_TOKEN = 6
+"""More than the tokens of a prompt have on average: dg-tiny's have 3 in Python."""
 
 
 def masked_view(view: CursorView) -> CursorView:
     """`view` with secrets masked on both sides; the same object where there are none."""
     return masked_around(view, "")[0]
+
+
+def prompt_view(view: CursorView, budget: Budget) -> tuple[CursorView, bool]:
+    """What of a view a prompt may need, secrets masked, and whether there were any.
+
+    To look through text that no prompt has room for would take longer than all the rest.
+    """
+    if not (may_hold_key(view.before) or may_hold_key(view.after)):
+        view = near(view, CHARS_A_TOKEN * budget.prompt, CHARS_A_TOKEN * budget.suffix)
+    shown = masked_view(view)
+    return shown, shown is not view
 
 
 def masked_around(view: CursorView, region: str) -> tuple[CursorView, str]:

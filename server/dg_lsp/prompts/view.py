@@ -121,6 +121,32 @@ def view_at(
     )
 
 
+def near(view: CursorView, before: int, after: int) -> CursorView:
+    """As much of a view as reaches so many characters to both sides of the cursor, in whole lines.
+
+    What is left still starts at a line whose number divides by ANCHOR_LINES.
+    """
+    cut = _anchored_cut(view.before, len(view.before) - before)
+    end = view.after.find("\n", after)
+    if not cut and end < 0:
+        return view
+    return msgspec.structs.replace(
+        view,
+        before=view.before[cut:],
+        after=view.after if end < 0 else view.after[:end],
+        at_start=view.at_start and not cut,
+        at_end=view.at_end and end < 0,
+    )
+
+
+def _anchored_cut(text: str, most: int) -> int:
+    """The offset of a line of `text`, by a number that divides by ANCHOR_LINES, up to `most`."""
+    cut = most
+    for _ in range(text.count("\n", 0, max(most, 0)) % ANCHOR_LINES + 1):
+        cut = text.rfind("\n", 0, max(cut, 0))
+    return cut + 1
+
+
 def unix(text: str) -> str:
     r"""`text` with every line break as `\n`."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

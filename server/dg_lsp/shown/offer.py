@@ -91,8 +91,9 @@ class Typed(NamedTuple):
 
 def typed_at(offer: Offer, lines: Lines, line: int, column: int) -> Typed | None:
     """What was typed from an offer's place to a cursor; None when the cursor is not there."""
-    most = max(text.count("\n") + text.count("\r") for text in offer.texts)
-    if not offer.line <= line <= min(offer.line + most, lines.count - 1):
+    if line < offer.line or line >= lines.count:
+        return None
+    if line > offer.line + max(text.count("\n") + text.count("\r") for text in offer.texts):
         return None
     joined = "".join([*lines.between(offer.line, line), lines[line][:column]])
     behind = body_of(lines[line])[column:]
