@@ -69,3 +69,39 @@ test("typing an offer letter by letter is the same as typing it at once", () => 
   const atOnce = followed(OFFER, typing(word), offer.version);
   assert.deepEqual(offer, atOnce);
 });
+
+const CALL: Offer<string> = {
+  ...OFFER,
+  choices: [
+    { text: "(a, f(b)) + c", item: "call" },
+    { text: "()", item: "empty" },
+    { text: "[a]", item: "other" },
+    { text: "(a", item: "open" },
+  ],
+};
+
+for (const [what, pair, offered, left] of [
+  ["a call", "()", "(a, f(b)) + c", "a, f(b)"],
+  ["a string", '""', '"a \\" b" + c', 'a \\" b'],
+  ["a bracket in a string", "[]", "['a]', b][0]", "'a]', b"],
+  ["an apostrophe in a string", '""', '"it\'s")', "it's"],
+  ["several lines", "{}", "{\n    a,\n}", "\n    a,\n"],
+] as const) {
+  test(`of ${what} that the editor closed, what stands in it is left`, () => {
+    const offer = { ...OFFER, choices: [{ text: offered, item: "" }] };
+    const next = followed(offer, typing(pair), 4);
+    assert.deepEqual(
+      next?.choices.map(({ text }) => text),
+      [left],
+    );
+    assert.ok(next && isAt(next, 4, 1, 12));
+  });
+}
+
+test("what is empty, another bracket or never closed is no longer offered", () => {
+  const next = followed(CALL, typing("()"), 4);
+  assert.deepEqual(
+    next?.choices.map(({ item }) => item),
+    ["call"],
+  );
+});

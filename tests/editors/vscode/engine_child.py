@@ -34,6 +34,8 @@ from dg_engine.wire import (
 )
 
 CHOICES = 3
+SCORE_STEP = 0.3
+"""By so much each choice is less likely than the one before; too unlikely ones are left out."""
 
 
 class ScriptedChild:
@@ -125,7 +127,7 @@ class ScriptedChild:
             widths=widths,
             settled=[0] * len(rows),
             entropy=[0.5] * len(rows[0]),
-            scores=[-0.1 - row for row in range(len(rows))],
+            scores=[-0.1 - SCORE_STEP * row for row in range(len(rows))],
             forwards=1,
             ms={"steps": 1.0},
             done=Done(DoneKind.CONVERGED),

@@ -87,6 +87,27 @@ test("typing what it says never empties it, however slow the engine is", async (
   );
 });
 
+test("brackets and quotes that the editor closes leave it there, without asking the model", async () => {
+  const lines = ["    return a + b", "    print('sum', a + b)"];
+  editor.script({ lines, edits: {} });
+  await anew();
+  await editor.type("print");
+  await editor.untilGhost("('sum', a + b)");
+  editor.forgetPrompts();
+  editor.script({ lines, edits: {}, delay_ms: 300 });
+  const drawn = await editor.watchGhost();
+  await editor.type("(");
+  await editor.untilGhost("'sum', a + b");
+  await editor.type("'");
+  await editor.untilGhost("sum");
+  const texts = await drawn();
+  editor.script({ lines: LINES, edits: {} });
+  assert.equal(editor.prompts(), "");
+  assert.equal(texts.indexOf(""), -1, JSON.stringify([...new Set(texts)]));
+  await editor.press("Tab");
+  assert.equal(await editor.saved("example.py"), "def add(a, b):\n    print('sum')");
+});
+
 test("typing something else brings another one", async () => {
   await anew();
   await editor.type("return s");

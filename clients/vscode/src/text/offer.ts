@@ -1,5 +1,7 @@
 // What was offered at a cursor, followed through what is typed into it.
 
+import { inside, isPair } from "./pairs.ts";
+
 /** Texts that fit at one place of one version of a document, best first. */
 export interface Offer<Item> {
   readonly version: number;
@@ -27,7 +29,8 @@ export interface Change {
 /**
  * The offer once `changes` made `version` of the document, or undefined when it no longer fits.
  *
- * It fits as long as all that happens is that somebody types what it says.
+ * It fits as long as all that happens is that somebody types what it says. Where the editor closes a
+ * bracket or a quote behind the cursor, what is offered ends in front of that.
  */
 export function followed<Item>(
   offer: Offer<Item>,
@@ -40,11 +43,15 @@ export function followed<Item>(
   if (change.startLine !== offer.line || change.startCharacter !== offer.character) {
     return undefined;
   }
-  const choices = offer.choices
-    .filter(({ text }) => text.startsWith(change.text) && text.length > change.text.length)
-    .map(({ text, item }) => ({ text: text.slice(change.text.length), item }));
+  const text = isPair(change.text) ? change.text.charAt(0) : change.text;
+  const choices = offer.choices.flatMap(({ text: offered, item }) => {
+    if (!offered.startsWith(text)) return [];
+    const rest = offered.slice(text.length);
+    const left = isPair(change.text) ? inside(rest, change.text) : rest;
+    return left ? [{ text: left, item }] : [];
+  });
   if (choices.length === 0) return undefined;
-  const typed = change.text.split(/\r\n|\r|\n/);
+  const typed = text.split(/\r\n|\r|\n/);
   const last = typed.at(-1) ?? "";
   return {
     version,
