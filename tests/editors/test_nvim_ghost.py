@@ -110,6 +110,43 @@ def test_typing_through_keeps_the_suggestion_in_every_frame(start: Start) -> Non
     assert nvim.ask_server("test/engine")["jobs"] <= 2  # not one for each letter
 
 
+AUTOPAIRS = "".join(
+    f"vim.keymap.set('i', [[{a}]], [[{a}{b}<C-g>U<Left>]]) " for a, b in ("()", "[]", "''")
+)
+"""What plugins that close brackets do."""
+
+
+@pytest.mark.parametrize("ghost", ["auto", "own"])
+def test_a_closed_bracket_leaves_what_stands_in_it_in_every_frame(start: Start, ghost: str) -> None:
+    nvim = suggested(start("max(['a)', b], c) + d", "!wait", before=AUTOPAIRS, ghost=ghost))
+    asked = nvim.ask_server("test/engine")["jobs"]
+    nvim.count_bare_frames()
+    for typed, line, shown in (
+        ("max", "max", "max(['a)', b], c) + d"),
+        ("(", "max()", "max(['a)', b], c)"),
+        ("[", "max([])", "max(['a)', b])"),
+        ("'", "max([''])", "max(['a)'])"),
+    ):
+        nvim.type(typed)
+        nvim.wait(lambda text=line: nvim.lines()[1] == f"    return {text}", "the key is typed")
+        nvim.wait_for(f"return {shown}\n")
+    frames, bare = nvim.frames()
+    assert frames > 0
+    assert bare == 0
+    assert nvim.ask_server("test/engine")["jobs"] == asked
+    nvim.type("<Tab>")
+    nvim.wait(lambda: nvim.lines()[1] == "    return max(['a)'])", "it is written")
+
+
+def test_a_closed_bracket_that_it_does_not_say_is_asked_about_once(start: Start) -> None:
+    nvim = suggested(start("alpha", "beta", before=AUTOPAIRS))
+    asked = nvim.ask_server("test/engine")["jobs"]
+    nvim.type("(")
+    nvim.wait_for("return (beta)")
+    assert nvim.lines()[1] == "    return ()"
+    assert nvim.ask_server("test/engine")["jobs"] == asked + 1
+
+
 def test_typing_something_else_hides_it_at_once(start: Start) -> None:
     nvim = suggested(start("alpha", "!wait"))
     nvim.type("x")

@@ -51,13 +51,18 @@ end
 
 ---@param items dg.Item[]
 ---@param typed string
+---@param closer? string What a plugin put behind the cursor; items end in front of it.
 ---@return dg.Item[]
-local function fitting(items, typed)
+local function fitting(items, typed, closer)
   local found = {} ---@type dg.Item[]
   for _, item in ipairs(items) do
-    if vim.startswith(item.text, typed) and #item.text > #typed then
+    local rest = vim.startswith(item.text, typed) and item.text:sub(#typed + 1) or ''
+    if closer then
+      rest = text.inside(rest, closer) or ''
+    end
+    if rest ~= '' then
       found[#found + 1] = {
-        text = item.text:sub(#typed + 1),
+        text = rest,
         command = item.command,
         given = item.given,
         passed = item.passed .. typed,
@@ -91,18 +96,18 @@ local function follow(buf, ghost)
     return col == ghost.col
   end
   local line = vim.api.nvim_get_current_line()
-  local typed = text.typed(ghost.line, line, ghost.col, col)
+  local typed, closer = text.typed(ghost.line, line, ghost.col, col)
   if not typed or typed == '' then
     return false
   end
   local shown = ghost.items[ghost.index]
-  local items = fitting(ghost.items, typed)
+  local items = fitting(ghost.items, typed, closer)
   if #items == 0 then
     return false
   end
   ghost.index = 1
   for index, item in ipairs(items) do
-    if item.text == shown.text:sub(#typed + 1) then
+    if item.given == shown.given then
       ghost.index = index
     end
   end

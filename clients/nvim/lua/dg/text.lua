@@ -45,20 +45,61 @@ function M.first_line(text)
   return breaks .. text:sub(#breaks + 1):match('^[^\n]*')
 end
 
---- What was typed at `col` of a line, when nothing else about the line changed.
+local PAIRS = { ['('] = ')', ['['] = ']', ['{'] = '}', ['"'] = '"', ["'"] = "'", ['`'] = '`' }
+
+--- What was typed at `col` of a line, when nothing else about the line changed; and the bracket or
+--- quote behind the cursor, when a plugin closed by itself what was typed.
 ---@param old string
 ---@param new string
 ---@param col integer Bytes before the place.
 ---@param cursor integer Bytes before the cursor in `new`.
 ---@return string? typed
+---@return string? closer
 function M.typed(old, new, col, cursor)
-  if cursor < col or #new - #old ~= cursor - col then
+  local more = #new - #old - (cursor - col)
+  if cursor < col or more < 0 or more > 1 or new:sub(1, col) ~= old:sub(1, col) then
     return nil
   end
-  if new:sub(1, col) ~= old:sub(1, col) or new:sub(cursor + 1) ~= old:sub(col + 1) then
+  local typed, closer = new:sub(col + 1, cursor), new:sub(cursor + 1, cursor + more)
+  if new:sub(cursor + more + 1) ~= old:sub(col + 1) then
     return nil
+  elseif more == 0 then
+    return typed, nil
   end
-  return new:sub(col + 1, cursor)
+  if PAIRS[typed:sub(-1)] == closer then
+    return typed, closer
+  end
+end
+
+--- What of a text stands in front of the bracket or quote that closes what was opened before it.
+---@param text string
+---@param closer string
+---@return string? inside nil when the text does not close it
+function M.inside(text, closer)
+  local depth = 0
+  local quote = PAIRS[closer] and closer or nil ---@type string?
+  local at = 1
+  while at <= #text do
+    local character = text:sub(at, at)
+    if quote then
+      if character == '\\' then
+        at = at + 1
+      elseif character == quote and quote == closer then
+        return text:sub(1, at - 1)
+      elseif character == quote then
+        quote = nil
+      end
+    elseif PAIRS[character] == character then
+      quote = character
+    elseif PAIRS[character] == closer then
+      depth = depth + 1
+    elseif character == closer and depth > 0 then
+      depth = depth - 1
+    elseif character == closer then
+      return text:sub(1, at - 1)
+    end
+    at = at + 1
+  end
 end
 
 --- The same text with tabs as the blanks that they would be drawn as.
