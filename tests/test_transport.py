@@ -243,6 +243,8 @@ async def test_a_typed_through_answer_tells_nobody_that_the_server_is_busy(
     line, column = CURSOR
     (item,) = await client.complete(line, column)
     assert item["insertText"] == "a + b"
+    # Which the status tells behind the answer.
+    await client.until(lambda: not client.said("didChangeStatus")[-1]["busy"])
     told = len(client.received)
     for version, letter in enumerate("a +", 2):
         place = {"line": line, "character": column}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING, cast
@@ -71,9 +72,10 @@ def create_server(engine_factory: EngineFactory | None = None) -> Server:
     for name in IN_PLACE_OF_BUILTIN:
         server.wire.drop_builtin(name)
     for method in METHODS:
-        server.feature(method.name, method.options)(
-            functools.partial(method.handle, server.session)
-        )
+        handler = functools.partial(method.handle, server.session)
+        server.feature(method.name, method.options)(handler)
+        if method.params is not None and not inspect.iscoroutinefunction(method.handle):
+            server.wire.run_plain(method.name, handler)
         if method.params is not None:
             receive = method.on_receipt and functools.partial(method.on_receipt, server.session)
             server.wire.own(method.name, method.params, receive)

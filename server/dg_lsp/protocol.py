@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextvars import copy_context
 from typing import Any, cast
 
 import msgspec
@@ -64,6 +66,7 @@ class Protocol(LanguageServerProtocol):
         super().__init__(*args, **kwargs)
         self._own_params: dict[str, type[msgspec.Struct]] = {}
         self._on_receipt: dict[str, Callable[[Any], object]] = {}
+        self._plain: dict[str, Callable[[Any], object]] = {}
         self._greeted = False
         self.outbox: Outbox | None = None
         """Where messages are written, for those that may replace each other."""
@@ -94,6 +97,10 @@ class Protocol(LanguageServerProtocol):
         self._own_params[method] = params
         if on_receipt is not None:
             self._on_receipt[method] = on_receipt
+
+    def run_plain(self, method: str, handler: Callable[[Any], object]) -> None:
+        """Run the plain function that handles a notification at once, without a future for it."""
+        self._plain[method] = handler
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(
@@ -140,6 +147,29 @@ class Protocol(LanguageServerProtocol):
         except Exception:
             # A bug in one handler must not end the reading of messages.
             logger.exception("%s could not be handled.", envelope.method)
+
+    def handle_message(self, message: Any) -> None:
+        """As pygls, which looks through protocols of `typing` for what a message is: that takes
+        longer than to change a document."""
+        kind = cast("type[object]", type(message))
+        if kind is JsonRPCNotification and not self._shutdown:
+            run = self._plain.get(message.method)
+            if run is not None:
+                self._run_plain(run, message.params)
+            else:
+                copy_context().run(self._handle_notification, message.method, message.params)
+        elif kind is JsonRPCRequestMessage and not self._shutdown:
+            copy_context().run(self._handle_request, message.id, message.method, message.params)
+        else:
+            super().handle_message(message)
+
+    def _run_plain(self, run: Callable[[Any], object], params: object) -> None:
+        try:
+            run(params)
+        except Exception as error:
+            failed: Future[object] = Future()
+            failed.set_exception(error)
+            self._check_handler_result(failed)
 
     async def ask(self, method: str, params: object) -> object:
         """Send a request to the editor and wait for its result; raises EditorError.
