@@ -3,6 +3,7 @@
     answers-bf16, answers-float32   dg-tiny beside the CPU's answers (bench/gpu/reference.json)
     ours      the 26B-A4B configuration in FP8 with random weights: start, speed, cancel, cache
     upstream  the same blocks by vLLM without the plugin
+    nvfp4     dg-tiny in NVFP4 beside the CPU's answers with the same numbers
     parity-RULE, parity-RULE-bf16   frames of random checkpoints beside the CPU's, by a mask rule
 
 Each stage is a process of its own, so that nothing of one is left for the next, and one that fails
@@ -33,7 +34,7 @@ from bench.gpu.report import FAILED, MARK  # noqa: E402
 Tell = Callable[[str], None]
 MEASURED = ("answers-bf16", "answers-float32", "ours", "upstream")
 PARITY = ("parity-anchored", "parity-symmetric", "parity-anchored-bf16", "parity-symmetric-bf16")
-STAGES = (*MEASURED, *PARITY)
+STAGES = (*MEASURED, *PARITY, "nvfp4")
 WORK = Path(os.environ.get("DG_GPU_WORK", "/tmp/dg-gpu-engine"))
 LAST_LINES = 12
 """Of vLLM's own, shown when a stage ends without a word."""
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--plain-layers", action="store_true", help="of ours: as upstream has them")
     parser.add_argument("--scale", help="changes of bench.gpu.speed.Scale, as JSON")
     parser.add_argument("--parity", type=Path, help="see bench/gpu/parity.py")
+    parser.add_argument("--nvfp4", type=Path, help="see bench/gpu/nvfp4.py")
     parser.add_argument("--brief", action="store_true", help="of upstream: longest prompt alone")
     parser.add_argument("--name", help="of the stage in its log and profile")
     parser.add_argument("--layers", type=int, default=30, help="of the 26B configuration")
@@ -116,7 +118,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     further = ["--layers", str(options.layers)]
-    for name in ("backend", "arguments", "top_k", "name", "parity", "scale"):
+    for name in ("backend", "arguments", "top_k", "name", "parity", "nvfp4", "scale"):
         value = getattr(options, name)
         further += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     further += ["--rehearse"] if options.rehearse else []

@@ -11,6 +11,7 @@ from dg_engine.sampler import (
     Rules,
     SeededDraws,
     Vocabulary,
+    _rank,
     accept_entropy_bound,
     accept_top_k,
     denoise_step,
@@ -251,3 +252,11 @@ def test_gumbel_candidates_follow_the_softmax():
     logits = torch.log(torch.tensor([0.6, 0.3, 0.1])).expand(1, 20_000, 3)
     found = SeededDraws([1], 3, CPU).candidates(logits)[0].bincount(minlength=3) / 20_000
     torch.testing.assert_close(found, torch.tensor([0.6, 0.3, 0.1]), atol=0.015, rtol=0)
+
+
+def test_places_are_those_of_a_stable_sort():
+    chance = torch.Generator().manual_seed(3)
+    values = torch.randint(0, 5, (6, 40), generator=chance).float()
+    values[0] = 1.0
+    values[1, 7:] = math.inf
+    assert torch.equal(_rank(values), values.argsort(dim=-1, stable=True).argsort(dim=-1))

@@ -69,4 +69,5 @@ def test_sizes_hold_lines_canvases_and_no_more_than_may_run():
     assert sizes == sorted(set(sizes))
     assert max(sizes) == 8 * 256
     assert max(capture_sizes(256, 2)) == 512
+    assert {288, 320} <= set(capture_sizes(256, 1)), "a canvas with the end of its prompt"
     assert max(capture_sizes(32, 1)) == 32

@@ -15,9 +15,11 @@ from bench.gpu.solved import Solved
 MODEL = Path(__file__).resolve().parents[2] / "models" / "dg-tiny"
 
 
-async def compare(options: VllmOptions, solved: list[Solved], report: Report) -> None:
+async def compare(
+    options: VllmOptions, solved: list[Solved], report: Report, model: Path = MODEL
+) -> None:
     """By kind of job, how many answers and drafts are the CPU's, and where they part."""
-    engine = await VllmEngine.start(MODEL, options)
+    engine = await VllmEngine.start(model, options)
     try:
         info = await engine.info()
         report.tell(

@@ -17,11 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from dg_kernels import experts as routed
-from dg_kernels import feed_forward as kernels
 from dg_kernels.experts import ProductTiling
 from torch import Tensor
 
@@ -44,9 +43,9 @@ def tilings() -> list[ProductTiling]:
     """What may win and fits the shared memory."""
     found = []
     for columns, depth, warps, stages, programs in itertools.product(
-        (64, 128), (128, 256), (4, 8), (3, 4, 6), (0, 2 * CHIP, 3 * CHIP, 4 * CHIP)
+        (64, 128), (128, 256), (4, 8), (2, 3, 4), (0, *(n * CHIP for n in (2, 3, 4, 5, 6)))
     ):
-        if warps == 8 and columns == 64:
+        if (warps == 8 and columns == 64) or (depth == 256 and stages == 2):
             continue
         if stages * depth * (columns + 32) <= SHARED_BYTES // 2:
             found.append(ProductTiling(columns, depth, warps, stages, programs))
@@ -158,6 +157,15 @@ class CompressedTensorsW8A8Fp8MoEMethod:
     static_input_scales = False
 
 
+class _Gate(NamedTuple):
+    """A router's product."""
+
+    weight: Tensor
+
+    def __call__(self, rows: Tensor) -> tuple[Tensor, None]:
+        return torch.mm(rows, self.weight.t(), out_dtype=torch.float32), None
+
+
 def block_of(layer: moe.Layer) -> Any:
     """A feed-forward block of the plugin over random weights."""
     from dg_engine.vllm_plugin.feed_forward import FeedForward
@@ -173,7 +181,7 @@ def block_of(layer: moe.Layer) -> Any:
         scale = torch.full((columns, 1), 0.02, device="cuda")
         return SimpleNamespace(weight=weight.to(torch.float8_e4m3fn).t(), weight_scale=scale)
 
-    turn = torch.randn(moe.HIDDEN, moe.EXPERTS, device="cuda", dtype=torch.bfloat16)
+    turn = torch.randn(moe.EXPERTS, moe.HIDDEN, device="cuda", dtype=torch.bfloat16)
     experts = SimpleNamespace(
         quant_method=CompressedTensorsW8A8Fp8MoEMethod(),
         w13_weight=layer.w13, w2_weight=layer.w2, w13_weight_scale=layer.w13_scale,
@@ -188,9 +196,7 @@ def block_of(layer: moe.Layer) -> Any:
             mlp=SimpleNamespace(
                 gate_up_proj=linear(2 * DENSE, moe.HIDDEN), down_proj=linear(moe.HIDDEN, DENSE)
             ),
-            router=SimpleNamespace(
-                proj=lambda rows: (rows @ turn, None), scale=norm().weight
-            ),
+            router=SimpleNamespace(proj=_Gate(turn), scale=norm().weight),
             layer_scalar=torch.ones(1, device="cuda", dtype=torch.bfloat16),
             post_attention_layernorm=norm(), pre_feedforward_layernorm=norm(),
             pre_feedforward_layernorm_2=norm(), post_feedforward_layernorm_1=norm(),
@@ -225,15 +231,10 @@ def whole_blocks(count: int, blocks: list[Any]) -> dict[str, float]:
     timed("ours")
     with changed(feed_forward, EARLY=False):
         timed("not early")
-    with changed(feed_forward, AHEAD=False):
-        timed("not ahead")
-    for mega in (8, 16, 32, 48):
-        with changed(kernels, AHEAD_BYTES=mega << 20):
-            timed(f"{mega} MiB ahead")
-    with changed(feed_forward, AHEAD=False, EARLY=False):
-        timed("products alone")
-        with changed(feed_forward, FEW_ROWS=range(0)):
-            timed("vLLM's products")
+    with changed(feed_forward, OWN_ROUTING=False):
+        timed("vLLM's routing")
+    with changed(feed_forward, OWN_ROUTING=False, EARLY=False, FEW_ROWS=range(0)):
+        timed("vLLM's products")
     timed("ours again")
     return found
 
@@ -284,7 +285,9 @@ def measure(out: Path, every: list[ProductTiling]) -> None:
             with changed(
                 routed,
                 choose_block=lambda *_, b=block: b,
-                choose_product=lambda depth, c=cuts: c["in" if depth == moe.HIDDEN else "out"],
+                choose_product=lambda _, depth, __, c=cuts: c[
+                    "in" if depth == moe.HIDDEN else "out"
+                ],
             ):
                 row["tuned"] = whole_blocks(count, blocks)
         print(count, json.dumps(row), flush=True)

@@ -27,7 +27,7 @@ HEAD_GEMM = "nvjet_sm90_tst_320x128"
 LINE_FORWARDS = 4
 """Steps; the end of the prompt comes along with the first."""
 PROFILED = "kernels-block-4096.txt"
-SAID = ("answers-float32", "answers-bf16", "parity-anchored", "parity-symmetric")
+SAID = ("answers-float32", "answers-bf16", "nvfp4", "parity-anchored", "parity-symmetric")
 SAID_TOO = ("parity-anchored-bf16", "parity-symmetric-bf16")
 BOUND_MS = 300
 """From key to last wanted token, nine times in ten: what a GPU's capacity is counted by."""

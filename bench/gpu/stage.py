@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dg_engine.vllm_engine import VllmEngine, VllmOptions
 
-from bench.gpu import parity, random_model, speed
+from bench.gpu import nvfp4, parity, random_model, speed
 from bench.gpu.answers import MODEL, compare
 from bench.gpu.report import Report
 from bench.gpu.solved import read
@@ -42,6 +42,16 @@ async def answers(dtype: str, backend: str | None, rehearse: bool, report: Repor
     )  # fmt: skip
     async with turn():
         await compare(options, read(MODEL)[: REHEARSED if rehearse else None], report)
+
+
+async def in_four_bits(folder: Path, report: Report) -> None:
+    """See bench.gpu.nvfp4."""
+    options = VllmOptions(
+        max_model_len=2048, max_num_seqs=32, gpu_memory_utilization=LITTLE,
+        extra={"kv_cache_memory_bytes": LITTLE_BYTES},
+    )  # fmt: skip
+    async with turn():
+        await compare(options, nvfp4.read_answers(folder), report, folder / nvfp4.PACKED)
 
 
 class Subject(NamedTuple):
@@ -197,6 +207,7 @@ def main() -> None:
     parser.add_argument("--brief", action="store_true")
     parser.add_argument("--scale", default="{}")
     parser.add_argument("--parity", type=Path)
+    parser.add_argument("--nvfp4", type=Path)
     parser.add_argument("--name")
     options = parser.parse_args()
     report = Report()
@@ -205,6 +216,9 @@ def main() -> None:
         if options.stage.startswith("answers-"):
             dtype = options.stage.removeprefix("answers-").replace("bf16", "bfloat16")
             await answers(dtype, options.backend, options.rehearse, report)
+            return
+        if options.stage == "nvfp4":
+            await in_four_bits(options.nvfp4, report)
             return
         if options.stage.startswith("parity-"):
             which = options.stage.removeprefix("parity-")

@@ -19,9 +19,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.language.extra import cuda
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from dg_kernels.launching import begin_early, launched
 from dg_kernels.reference import Places
 
 
@@ -44,7 +44,7 @@ def _place_kernel(
     COUNT: tl.constexpr, BINS: tl.constexpr, BLOCKS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     if EARLY:
-        cuda.gdc_wait()
+        begin_early()
     mine = tl.program_id(0)
     at = tl.arange(0, COUNT)
     inside = at < count
@@ -78,10 +78,9 @@ def _multiply_kernel(
     COLUMNS: tl.constexpr, DEPTH: tl.constexpr, WHOLE: tl.constexpr, PROGRAMS: tl.constexpr,
     STAGES: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """rows [n, depth]; experts by a descriptor of [experts * columns, depth]; out [count, columns]."""
+    """rows [n, depth]; experts by descriptor, [experts * columns, depth]; out [count, columns]."""
     if EARLY:
-        cuda.gdc_launch_dependents()
-        cuda.gdc_wait()
+        begin_early()
     across = (columns + COLUMNS - 1) // COLUMNS
     tiles = tl.load(total) // ROWS * across
     turns = (depth + DEPTH - 1) // DEPTH
@@ -137,7 +136,7 @@ def place(ids: Tensor, experts: int, block: int, early: bool = False) -> Places:
         ids, *places, count, EXPERTS=experts, ROWS=block,
         COUNT=triton.next_power_of_2(count), BINS=triton.next_power_of_2(experts + 1),
         BLOCKS=triton.next_power_of_2(math.ceil(count / block)), EARLY=early,
-        num_warps=4 if count <= 1024 else 8, **({"launch_pdl": True} if early else {}),
+        num_warps=4 if count <= 1024 else 8, **launched(early),
     )  # fmt: skip
     return places
 
@@ -175,7 +174,7 @@ def multiply(
     """
     number, columns, depth = experts.shape
     count = out.shape[0]
-    cut = tiling or choose_product(depth)
+    cut = tiling or choose_product(columns, depth, block)
     if out.shape[1] != columns or rows.shape != (count // copies, depth):
         raise ValueError("Rows, experts and output must fit each other.")
     table = TensorDescriptor.from_tensor(
@@ -186,17 +185,20 @@ def multiply(
         rows, row_scales, table, expert_scales, weights, *places, out, count, columns, depth,
         COPIES=copies, WEIGHTED=weights is not None, ROWS=block, COLUMNS=cut.columns,
         DEPTH=cut.depth, WHOLE=depth % cut.depth == 0, PROGRAMS=cut.programs,
-        STAGES=cut.stages, EARLY=early, num_warps=cut.warps, **({"launch_pdl": True} if early else {}),
+        STAGES=cut.stages, EARLY=early, num_warps=cut.warps, **launched(early),
     )  # fmt: skip
     return out
 
 
 def choose_block(assignments: int, experts: int) -> int:
     """Rows of a block: so many that few experts have a second one, for few rows an expert."""
-    return 16 if assignments < 12 * experts else 32
+    return 16 if assignments < 8 * experts else 32
 
 
-def choose_product(depth: int) -> ProductTiling:
-    """What was fastest on an H200, for few rows an expert."""
-    deep = next(part for part in (128, 64, 32, 16, 8, 4, 2, 1) if depth % part == 0)
-    return ProductTiling(depth=deep)
+def choose_product(columns: int, depth: int, block: int) -> ProductTiling:
+    """What was fastest on an H200 (bench.gpu.few_rows), for few rows an expert."""
+    if depth > columns:
+        return ProductTiling(64 if block == 16 else 128, stages=3)
+    if block == 16:
+        return ProductTiling(64)
+    return ProductTiling(64, stages=3, programs=528)

@@ -16,16 +16,12 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.language.extra import cuda
 
+from dg_kernels.launching import begin_early, launched
 from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Left, Norms, rounded_root
 
 WARPS = 8
 """Of a row of a few thousand numbers."""
-AHEAD_BYTES = 24 << 20
-"""Of the weights that a launch asks for ahead; what the L2 keeps beside all else."""
-AHEAD_LEAST = 16
-"""Bytes; what memory is asked for comes in so many."""
 
 
 @triton.jit
@@ -44,27 +40,14 @@ def _quantise(row, to, scale_to, column, inside, greatest, least):
 
 
 @triton.jit
-def _begin(ahead, PIECE: tl.constexpr, THREADS: tl.constexpr, EARLY: tl.constexpr):
-    """Ask for weights, PIECE bytes a thread, then wait for the launch before."""
-    if PIECE:
-        thread = tl.program_id(0).to(tl.int64) * THREADS + tl.arange(0, THREADS)
-        tl.inline_asm_elementwise(
-            "cp.async.bulk.prefetch.L2.global [$1], $2; mov.u32 $0, 0;", "=r,l,r",
-            [ahead.to(tl.int64) + thread * PIECE, PIECE], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-    if EARLY:
-        cuda.gdc_launch_dependents()
-        cuda.gdc_wait()
-
-
-@triton.jit
 def _enter_kernel(
-    attended, residual, attended_weight, dense_weight, routed_weight, router_weight, ahead,
+    attended, residual, attended_weight, dense_weight, routed_weight, router_weight,
     total, dense, dense_scales, routed, routed_scales, router, epsilon, root, greatest, least,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
-    _begin(ahead, PIECE, THREADS, EARLY)
+    if EARLY:
+        begin_early()
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -91,10 +74,11 @@ def _enter_kernel(
 
 @triton.jit
 def _activate_kernel(
-    gate_up, ahead, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr,
-    PIECE: tl.constexpr, THREADS: tl.constexpr, EARLY: tl.constexpr,
+    gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
-    _begin(ahead, PIECE, THREADS, EARLY)
+    if EARLY:
+        begin_early()
     at = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -109,11 +93,10 @@ def _activate_kernel(
 
 @triton.jit
 def _leave_kernel(
-    dense, routed, total, dense_weight, routed_weight, out_weight, scalar, following, ahead,
+    dense, routed, total, dense_weight, routed_weight, out_weight, scalar, following,
     out, rows, scales, epsilon, greatest, least, CHOSEN: tl.constexpr, FOLLOWED: tl.constexpr,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    _begin(ahead, PIECE, THREADS, False)
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -148,11 +131,12 @@ def _leave_kernel(
 
 @triton.jit
 def _quantise_kernel(
-    given, weight, ahead, rows, scales, epsilon, greatest, least, NORMED: tl.constexpr,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr, PIECE: tl.constexpr, THREADS: tl.constexpr,
+    given, weight, rows, scales, epsilon, greatest, least, NORMED: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
-    _begin(ahead, PIECE, THREADS, EARLY)
+    if EARLY:
+        begin_early()
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -172,7 +156,6 @@ def enter(
     residual: Tensor,
     norms: Norms,
     dtype: torch.dtype = FP8,
-    ahead: Tensor | None = None,
     early: bool = False,
 ) -> Entered:
     """From the attention's output to what the dense part, the experts and the router read.
@@ -182,7 +165,6 @@ def enter(
         residual: what it is added to, likewise.
         norms: weights of the block.
         dtype: of the rows that are multiplied, float8_e4m3fn; any other is for tests.
-        ahead: weights that are wanted soon, contiguous; their beginning is brought near (Hopper).
         early: start while the launch before still runs, as far as that is possible (Hopper).
 
     Raises ValueError for rows that do not fit.
@@ -194,20 +176,19 @@ def enter(
     if rows:
         _enter_kernel[(rows,)](
             attended, residual, norms.attended, norms.dense_in, norms.routed_in, norms.router,
-            ahead, total, dense, scales[0], routed, scales[1], router, norms.epsilon,
+            total, dense, scales[0], routed, scales[1], router, norms.epsilon,
             rounded_root(size, residual.dtype), GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, WARPS),
-            THREADS=32 * WARPS, EARLY=early, num_warps=WARPS, **_launched(early),
+            BLOCK=triton.next_power_of_2(size), EARLY=early, num_warps=WARPS, **launched(early),
         )  # fmt: skip
     return Entered(total, dense, scales[0], routed, scales[1], router)
 
 
 def activate(
-    gate_up: Tensor, dtype: torch.dtype = FP8, ahead: Tensor | None = None, early: bool = False
+    gate_up: Tensor, dtype: torch.dtype = FP8, early: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1].
 
-    For `ahead` and `early` see `enter`.
+    For `early` see `enter`.
     """
     rows, size = len(gate_up), gate_up.shape[1] // 2
     if not gate_up.is_contiguous():
@@ -217,9 +198,8 @@ def activate(
     if rows:
         warps = 4 if size <= 1024 else WARPS
         _activate_kernel[(rows,)](
-            gate_up, ahead, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, warps),
-            THREADS=32 * warps, EARLY=early, num_warps=warps, **_launched(early),
+            gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
+            BLOCK=triton.next_power_of_2(size), EARLY=early, num_warps=warps, **launched(early),
         )  # fmt: skip
     return active, scales
 
@@ -236,7 +216,7 @@ def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Te
 
     Raises ValueError for rows that do not fit.
     """
-    return _left(dense, routed, total, norms, scalar, None, FP8, None).out
+    return _left(dense, routed, total, norms, scalar, None, FP8).out
 
 
 def leave_for(
@@ -247,21 +227,19 @@ def leave_for(
     scalar: Tensor,
     following: Tensor,
     dtype: torch.dtype = FP8,
-    ahead: Tensor | None = None,
 ) -> Left:
     """As `leave`, and what the next layer's first product reads.
 
     Args:
         following: weight of the next layer's norm [hidden].
         dtype: of the rows that are multiplied.
-        ahead: see `enter`.
     """
-    return _left(dense, routed, total, norms, scalar, following, dtype, ahead)
+    return _left(dense, routed, total, norms, scalar, following, dtype)
 
 
 def _left(
     dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor,
-    following: Tensor | None, dtype: torch.dtype, ahead: Tensor | None,
+    following: Tensor | None, dtype: torch.dtype,
 ) -> Left:  # fmt: skip
     rows, size = _rows_of(dense, total)
     if not routed.is_contiguous() or routed.shape != (rows, routed.shape[1], size):
@@ -273,10 +251,9 @@ def _left(
     if rows:
         _leave_kernel[(rows,)](
             dense, routed, total, norms.dense_out, norms.routed_out, norms.out, scalar, following,
-            ahead, out, multiplied, scales, norms.epsilon, GREATEST, LEAST_SCALE,
+            out, multiplied, scales, norms.epsilon, GREATEST, LEAST_SCALE,
             CHOSEN=routed.shape[1], FOLLOWED=following is not None, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), PIECE=_piece(ahead, rows, WARPS),
-            THREADS=32 * WARPS, num_warps=WARPS,
+            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
         )  # fmt: skip
     return Left(out, multiplied, scales)
 
@@ -286,12 +263,11 @@ def quantise(
     weight: Tensor | None = None,
     epsilon: float = 0.0,
     dtype: torch.dtype = FP8,
-    ahead: Tensor | None = None,
     early: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Rows [rows, size], contiguous, in `dtype` and their scales [rows, 1].
 
-    With a weight [size] they go through its norm before. For `ahead` and `early` see `enter`.
+    With a weight [size] they go through its norm before. For `early` see `enter`.
     """
     if not given.is_contiguous():
         raise ValueError("Rows must be contiguous.")
@@ -300,24 +276,12 @@ def quantise(
     scales = torch.empty(rows, 1, dtype=torch.float32, device=given.device)
     if rows:
         _quantise_kernel[(rows,)](
-            given, weight, ahead, multiplied, scales, epsilon, GREATEST, LEAST_SCALE,
+            given, weight, multiplied, scales, epsilon, GREATEST, LEAST_SCALE,
             NORMED=weight is not None, SIZE=size, BLOCK=triton.next_power_of_2(size),
-            PIECE=_piece(ahead, rows, WARPS), THREADS=32 * WARPS, EARLY=early, num_warps=WARPS,
-            **_launched(early),
+            EARLY=early, num_warps=WARPS,
+            **launched(early),
         )  # fmt: skip
     return multiplied, scales
-
-
-def _piece(ahead: Tensor | None, rows: int, warps: int) -> int:
-    """Bytes that each thread asks for."""
-    if ahead is None:
-        return 0
-    share = min(AHEAD_BYTES, ahead.numel() * ahead.element_size()) // (rows * 32 * warps)
-    return share // AHEAD_LEAST * AHEAD_LEAST
-
-
-def _launched(early: bool) -> dict[str, bool]:
-    return {"launch_pdl": True} if early else {}
 
 
 def _rows_of(first: Tensor, second: Tensor) -> tuple[int, int]:

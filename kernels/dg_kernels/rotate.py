@@ -16,7 +16,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.language.extra import cuda
+
+from dg_kernels.launching import begin_early, launched
 
 MOST_HEADS = 8
 """Of a program."""
@@ -31,8 +32,7 @@ def _rotate_kernel(
     EARLY: tl.constexpr,
 ):  # fmt: skip
     if EARLY:
-        cuda.gdc_launch_dependents()
-        cuda.gdc_wait()
+        begin_early()
     row = tl.program_id(0).to(tl.int64)
     first = tl.program_id(1) * AT_ONCE
     HALF: tl.constexpr = SIZE // 2
@@ -125,6 +125,6 @@ def rotate(
         qkv, positions, turns, query_weight, key_weight, slots, query, keys, values, epsilon,
         slots.shape[0], turns.stride(0), *keys.stride()[:3], *values.stride()[:3], keys.shape[1],
         HEADS=heads, KEY_HEADS=key_heads, SIZE=size, AT_ONCE=at_once, EARLY=early, num_warps=4,
-        **({"launch_pdl": True} if early else {}),
+        **launched(early),
     )  # fmt: skip
     return query

@@ -14,7 +14,7 @@ import pytest_asyncio
 pytest.importorskip("vllm", reason="vLLM is not installed; `make test-vllm` sets it up")
 
 from dg_engine.job import DoneKind, MaskRule
-from dg_engine.vllm_plugin.joining import MOST_TOKENS
+from dg_engine.vllm_plugin.joining import FLASH_TOKENS
 
 from tests.engine_contract import frames_of
 from tests.engine_fixtures import job
@@ -58,7 +58,7 @@ async def test_the_first_step_needs_no_forward_before_it(joining: Any, anchored:
 
 async def test_a_long_prompt_joins_once_it_is_cached(joining: Any, anchored: Any):
     await joining.llm.reset_prefix_cache()
-    prompt = [20 + (3 * n) % 200 for n in range(MOST_TOKENS + 7)]
+    prompt = [20 + (3 * n) % 200 for n in range(FLASH_TOKENS + 7)]
     forwards: list[int] = []
     for number in range(2):
         canvas_job = job(id=f"long {number}", prompt=prompt, seed=number)
@@ -85,7 +85,7 @@ async def test_a_batch_that_would_grow_too_large_waits_with_its_canvas(joining: 
     together = await asyncio.gather(*(frames_of(joining, each) for each in jobs))
     for canvas_job, frames in zip(jobs, together, strict=True):
         assert_same(frames, solved(anchored, canvas_job))
-    # 62 tokens each: no more than two fit a step with their canvases.
+    # 62 tokens each: no more than three fit a step with their canvases.
     assert sorted(frames[0].forwards for frames in together) != [1, 1, 1, 1]
 
 
@@ -113,9 +113,6 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
             attention_config=SimpleNamespace(backend=backend and SimpleNamespace(name=backend)),
             additional_config=changed.pop("additional", {}),
             device_config=SimpleNamespace(device_type=device),
-            compilation_config=SimpleNamespace(
-                cudagraph_capture_sizes=changed.pop("captured", [64, 160, 192])
-            ),
             parallel_config=SimpleNamespace(**{**parallel, **changed}),
         )
 
@@ -125,7 +122,26 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
     assert not joins_canvases(config("FLASH_ATTN"), MaskRule.ANCHORED)
     assert not joins_canvases(config("CUSTOM", pipeline_parallel_size=2), None)
     assert not joins_canvases(config("CUSTOM", additional={KEY: False}), None)
-    # A joined batch would be padded to a graph in which another kernel reads full layers.
-    assert not joins_canvases(config("CUSTOM", captured=[64, 256]), None)
-    assert joins_canvases(config("CUSTOM", captured=[64]), None)
-    assert joins_canvases(config("CUSTOM", captured=None), None)
+
+
+@pytest.mark.parametrize(
+    ("captured", "joins"),
+    [
+        # A step is padded to a graph, in some of which another kernel reads full layers.
+        ([64, 160, 192, 256, 288, 320], [*range(1, 161), *range(257, 321)]),
+        ([64, 256], [*range(1, 65), *range(257, 321)]),
+        ([64, 512], range(1, 65)),
+        ([320], range(1, 321)),
+        (None, [*range(1, 192), *range(257, 321)]),
+    ],
+)
+def test_a_step_may_join_where_its_graph_tells_rows_apart(captured: Any, joins: Any):
+    from types import SimpleNamespace
+
+    from dg_engine.vllm_plugin.joining import may_join
+
+    config = SimpleNamespace(
+        compilation_config=SimpleNamespace(cudagraph_capture_sizes=captured),
+        diffusion_config=SimpleNamespace(canvas_length=256),
+    )
+    assert [n for n in range(1, 700) if may_join(n, config)] == list(joins)

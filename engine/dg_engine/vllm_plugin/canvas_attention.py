@@ -21,11 +21,12 @@ import torch
 from dg_kernels import reference
 from dg_kernels.canvas_attention import HEAD_DIMS, canvas_attention
 from torch import Tensor
+from vllm.config import get_current_vllm_config
 from vllm.v1.attention.backend import AttentionType
 from vllm.v1.attention.backends.triton_attn import TritonAttentionBackend, TritonAttentionImpl
 
 from dg_engine.job import MaskRule
-from dg_engine.vllm_plugin.joining import FLASH_TOKENS, LEADING
+from dg_engine.vllm_plugin.joining import LEADING, is_told_apart
 from dg_engine.vllm_plugin.register import MASK_RULE
 
 PAGE = 32
@@ -33,6 +34,8 @@ PAGE = 32
 so that larger ones would have more of it read again for every job."""
 
 
+EARLY_SINCE = (9, 0)
+"""Compute capability since which a launch may begin while the one before ends."""
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
 
@@ -81,8 +84,13 @@ class CanvasAttention(TritonAttentionImpl):
             raise ValueError("The canvas attention knows no biases, sinks or caps of scores.")
         window = self.sliding_window[0]
         self._window = window + 1 if window >= 0 else None
+        self._early = (
+            torch.cuda.is_available() and torch.cuda.get_device_capability() >= EARLY_SINCE
+        )
         anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
         self._flash = flash_attention() if self._window is None else None
+        diffusion = get_current_vllm_config().diffusion_config
+        self._canvas = diffusion.canvas_length if diffusion is not None else 0
         self._rule: reference.MaskRule = "anchored" if anchored else "symmetric"
 
     def forward(
@@ -107,7 +115,8 @@ class CanvasAttention(TritonAttentionImpl):
         if not isinstance(causal, Tensor):
             causal = torch.full_like(lengths, causal)
         key_pages, value_pages = kv_cache.transpose(1, 2).split(self.head_size, -1)
-        if self._flash and tokens >= FLASH_TOKENS and query.dtype in FLASH_DTYPES:
+        ours = is_told_apart(tokens, self._canvas) or query.dtype not in FLASH_DTYPES
+        if self._flash and not ours:
             self._flash(
                 query[:tokens], key_pages, value_pages, attn_metadata.block_table,
                 attn_metadata.query_start_loc, lengths, causal, attn_metadata.max_seq_len,
@@ -127,6 +136,7 @@ class CanvasAttention(TritonAttentionImpl):
             rule=self._rule,
             out=output[:tokens],
             leading=getattr(attn_metadata, LEADING, None),
+            early=self._early,
         )
         return output
 

@@ -19,6 +19,7 @@ import triton.language as tl
 from dg_kernels import experts as routed_experts
 from dg_kernels.feed_forward import activate, enter, leave, leave_for
 from dg_kernels.reference import FP8, Entered, Left, Norms
+from dg_kernels.route import route
 from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.fused_moe import fused_moe
@@ -30,12 +31,12 @@ NAME = "dg_feed_forward"
 WHOLE = "dg_whole_layer"
 """Attribute of a decoder layer: its forward in few launches, where all of it has one."""
 
-FEW_ROWS = range(8, 513)
+FEW_ROWS = range(8, 385)
 """Of a batch whose experts are multiplied by our kernel: where most experts have a block or two."""
 EARLY = True
 """Launches of one stream begin while the one before ends; each waits for it before it reads."""
-AHEAD = True
-"""Weights of experts are brought near while the experts are chosen."""
+OWN_ROUTING = True
+"""The router's product and choice are ours, for few rows."""
 
 _blocks: dict[str, FeedForward] = {}
 _side: dict[int, torch.cuda.Stream] = {}
@@ -66,6 +67,8 @@ class FeedForward:
         if any(len(scales.shape) != 3 for scales in (self._in_scales, self._out_scales)):
             raise Unfit("experts that are not scaled by channel")
         self._router, self._expert_scale = layer.router.proj, layer.moe.per_expert_scale
+        gate = self._router.weight
+        self._gate = gate if gate.dtype == torch.bfloat16 and gate.is_contiguous() else None
         self._chosen = int(layer.moe.experts.routed_experts.moe_config.experts_per_token)
         self._scalar = layer.layer_scalar
         self._norms = Norms(
@@ -91,8 +94,7 @@ class FeedForward:
 
     def _parts(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Output of the dense part, of each chosen expert, and the sum that both read."""
-        ahead = self._experts_in if AHEAD and len(attended) in FEW_ROWS else None
-        entered = enter(attended, residual, self._norms, ahead=ahead, early=EARLY)
+        entered = enter(attended, residual, self._norms, early=EARLY)
         main, side = torch.cuda.current_stream(), _side_stream(attended.device)
         side.wait_stream(main)
         with torch.cuda.stream(side):
@@ -113,13 +115,17 @@ class FeedForward:
 
     def _routed(self, entered: Entered) -> Tensor:
         """Weighted outputs of the chosen experts [rows, chosen, hidden]."""
-        logits, _ = self._router(entered.router)
-        weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
-            logits, self._chosen, self._expert_scale
-        )
-        if len(logits) in FEW_ROWS:
-            return self._few(entered, weights, ids)
-        return self._many(entered, weights, ids)
+        few = len(entered.router) in FEW_ROWS
+        if few and OWN_ROUTING and self._gate is not None:
+            weights, ids = route(
+                entered.router, self._gate, self._chosen, self._expert_scale, early=EARLY
+            )
+        else:
+            logits, _ = self._router(entered.router)
+            weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
+                logits, self._chosen, self._expert_scale
+            )
+        return self._few(entered, weights, ids) if few else self._many(entered, weights, ids)
 
     def _few(self, entered: Entered, weights: Tensor, ids: Tensor) -> Tensor:
         """By our kernels."""
@@ -131,8 +137,7 @@ class FeedForward:
             entered.routed, entered.routed_scales, self._experts_in, self._in_scales, places,
             gate_up, copies=self._chosen, block=block, early=EARLY,
         )  # fmt: skip
-        ahead = self._experts_out if AHEAD else None
-        active, scales = activate(gate_up, ahead=ahead, early=EARLY)
+        active, scales = activate(gate_up, early=EARLY)
         out = torch.empty(ids.numel(), hidden, dtype=gate_up.dtype, device=ids.device)
         routed_experts.multiply(
             active, scales, self._experts_out, self._out_scales, places, out,

@@ -24,25 +24,38 @@ LEADING = "dg_leading"
 [sequences]."""
 FLASH_TOKENS = 192
 """Of a batch that FlashAttention 4 may read a full layer for; below it our kernel is as fast."""
-MOST_TOKENS = 160
-"""Of a step with joined canvases. A graph of that many tokens is still our kernel's."""
+BESIDE_CANVAS = 64
+"""Tokens beside a whole canvas: the end of its prompt, which is less than two pages."""
+
+
+def is_told_apart(tokens: int, canvas: int) -> bool:
+    """Whether our kernel, which tells rows of one sequence apart, reads every layer of a batch.
+
+    It does for few tokens, and for a whole canvas of `canvas` with the end of its prompt.
+    """
+    return tokens < FLASH_TOKENS or canvas < tokens <= canvas + BESIDE_CANVAS
+
+
+def may_join(tokens: int, vllm_config: Any) -> bool:
+    """Whether a step of so many tokens may hold joined canvases.
+
+    It runs by the smallest graph that holds it, or without one.
+    """
+    compilation, diffusion = vllm_config.compilation_config, vllm_config.diffusion_config
+    captured = compilation.cudagraph_capture_sizes or ()
+    graph = min((size for size in captured if size >= tokens), default=tokens)
+    return is_told_apart(graph, diffusion.canvas_length)
 
 
 def joins_canvases(vllm_config: Any, mask_rule: str | None) -> bool:
-    """Whether the attention that is set tells rows apart, and nothing splits a sequence.
-
-    A batch runs by the smallest graph that holds it, which must still be our kernel's.
-    """
+    """Whether the attention that is set tells rows apart, and nothing splits a sequence."""
     backend = getattr(vllm_config.attention_config.backend, "name", None)
     in_torch = (
         mask_rule == MaskRule.ANCHORED and vllm_config.device_config.device_type == "cpu"
     )  # fmt: skip
     parallel = vllm_config.parallel_config
-    captured = vllm_config.compilation_config.cudagraph_capture_sizes or ()
-    largest = min((size for size in captured if size >= MOST_TOKENS), default=MOST_TOKENS)
     return (
         bool(vllm_config.additional_config.get(KEY, True))
-        and largest < FLASH_TOKENS
         and (backend == "CUSTOM" or in_torch)
         and parallel.pipeline_parallel_size == 1
         and parallel.decode_context_parallel_size == 1
@@ -107,7 +120,8 @@ def join(scheduler: Any, output: Any, widths: dict[str, int]) -> list[str]:
         if (
             not width
             or request.num_computed_tokens + tail != request.num_tokens
-            or planned > min(MOST_TOKENS, scheduler.max_num_scheduled_tokens)
+            or planned > scheduler.max_num_scheduled_tokens
+            or not may_join(planned, scheduler.vllm_config)
             or scheduler.kv_cache_manager.allocate_slots(request, tail + width) is None
         ):
             continue
