@@ -345,3 +345,15 @@ def test_g_the_text_around_a_cell_is_that_of_a_file() -> None:
         assert found == first
         assert whole.text() == ("1\n\n\n2\n\n" if name == "c" else "1\n\n\n2\n\n\n")
         assert Lines.of(whole.text()) == whole
+
+
+@pytest.mark.asyncio
+async def test_g_magics_do_not_make_a_cell_look_broken(clients: Clients) -> None:
+    reading = await reader(await clients.process("inline", " 1 + 2", "echo $(date)"))
+    setup = "!ls | head -3 (\n%matplotlib "
+    reading.open(
+        text_of("a", setup), text_of("b", "value =\nprint(value)"), text_of("c", "%%bash\n")
+    )
+    assert await reading.suggested("a", 1, 12) == ["inline"]
+    assert await reading.suggested("b", 0, 7) == [" 1 + 2"]
+    assert await reading.suggested("c", 1, 0) == ["echo $(date)"]  # which is no Python

@@ -486,18 +486,3 @@ async def test_a_cancel_of_what_is_no_id_is_dropped(clients: Clients) -> None:
     for wrong in ([1], {"a": 1}, None):
         client.notify("$/cancelRequest", {"id": wrong})
     assert len(await client.complete(*CURSOR)) == 1
-
-
-async def test_a_change_that_fails_is_told_of_and_the_next_message_is_handled(
-    clients: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*given: Any) -> None:
-        raise ValueError("the text of somebody")
-
-    client = await clients.ready("a + b")
-    monkeypatch.setattr("dg_lsp.methods.did_change.changed", fail)
-    client.insert(2, *CURSOR, "x")
-    (shown,) = await client.until_said("window/showMessage")
-    assert "went wrong" in shown["message"]
-    assert "somebody" not in shown["message"]
-    assert (await client.command("dg.status"))["inFlight"] == 0

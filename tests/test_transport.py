@@ -260,6 +260,22 @@ async def test_a_typed_through_answer_tells_nobody_that_the_server_is_busy(
     assert busy[-2:] == [True, False]  # by the request that the engine was asked for
 
 
+@pytest.mark.asyncio
+async def test_a_change_that_fails_is_told_of_and_the_next_message_is_handled(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any) -> None:
+        raise ValueError("the text of somebody")
+
+    client = await clients.ready("a + b")
+    monkeypatch.setattr("dg_lsp.methods.did_change.changed", fail)
+    client.insert(2, *CURSOR, "x")
+    (shown,) = await client.until_said("window/showMessage")
+    assert "went wrong" in shown["message"]
+    assert "somebody" not in shown["message"]
+    assert (await client.command("dg.status"))["inFlight"] == 0
+
+
 SCRIPT = """
 import gc
 from dg_lsp.server import create_server, run_stdio

@@ -15,7 +15,7 @@ from dg_lsp.uris import normalised
 MARKUP = 1
 """The kind of a cell that holds prose (NotebookCellKind)."""
 _PROSE = frozenset({"markdown", "plaintext"})
-_MAGIC = re.compile(r"%%(\w*)")
+_MAGIC = re.compile(r"%%(\w+)")
 _RUNS_AS_IS = frozenset({"capture", "prun", "time", "timeit"})
 """Cell magics whose cell is in the language of the notebook."""
 
@@ -134,6 +134,12 @@ class NotebookStore:
         if known is None or known[:3] != (text, kind, language):
             known = self._shown_as[key] = text, kind, language, _shown(text, kind, language)
         return known[3]
+
+
+def language_of_cell(text: Document) -> str:
+    """The language that a cell is written in; a cell magic may hand it to another program."""
+    magic = _MAGIC.match(text.lines[0])
+    return "plaintext" if magic is not None and magic[1] not in _RUNS_AS_IS else text.language
 
 
 def _shown(text: Document, kind: int, language: str) -> _Chunks:

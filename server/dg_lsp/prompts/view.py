@@ -14,6 +14,7 @@ BEFORE_CHARS = 24_000
 """More text before the cursor than any prompt budget holds."""
 AFTER_CHARS = 8_000
 """More text after the cursor than any prompt budget holds."""
+NOTEBOOK = ".ipynb"
 _LONG_LINE_STEP = 4_096
 
 
@@ -57,6 +58,11 @@ class CursorView(msgspec.Struct, frozen=True):
     """The line break that the document uses; text shown to a model always has `\\n`."""
     context: tuple[Snippet, ...] = ()
     """What may help from elsewhere, the best first; a prompt takes what it has room for."""
+
+    @property
+    def in_notebook(self) -> bool:
+        """Whether it is the text of a notebook's cells."""
+        return self.path.endswith(NOTEBOOK)
 
     @property
     def line_before(self) -> str:

@@ -11,7 +11,7 @@ from dg_engine.job import Priority
 from dg_lsp.completion import Completer, Completion
 from dg_lsp.documents import Document, typed_between
 from dg_lsp.lines import Lines, split_lines
-from dg_lsp.notebooks import ALONE, Surroundings
+from dg_lsp.notebooks import ALONE, Surroundings, language_of_cell
 from dg_lsp.prompts.view import CursorView, Snippet, view_at
 from dg_lsp.shown.changes import change_between
 from dg_lsp.shown.debounce import Habits
@@ -40,6 +40,11 @@ class Request(NamedTuple):
     """What a model sees beside the document."""
     context: tuple[Snippet, ...] = ()
     """What may help from elsewhere."""
+
+    @property
+    def language(self) -> str:
+        """Of the text at the cursor."""
+        return self.document.language if self.around is ALONE else language_of_cell(self.document)
 
     @property
     def choices(self) -> int:
@@ -72,7 +77,7 @@ class Request(NamedTuple):
             first + line,
             column,
             path=self.path,
-            language=self.document.language,
+            language=self.language,
             context=self.context,
         )
 

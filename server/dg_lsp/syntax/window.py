@@ -15,6 +15,7 @@ from tree_sitter import Node, Parser, Tree
 
 from dg_lsp.prompts.view import CursorView
 from dg_lsp.syntax.grammars import parser_of
+from dg_lsp.syntax.magics import as_python
 from dg_lsp.syntax.parsing import parsed_soon
 
 BEFORE_CHARS = 4_000
@@ -38,9 +39,16 @@ _TRIPLE = re.compile(r"\"\"\"|'''")
 class Window:
     """A syntax tree of the text on both sides of a cursor."""
 
-    def __init__(self, language: str, parser: Parser, before: str, after: str) -> None:
-        """Raises ValueError when the text takes too long to parse."""
+    def __init__(
+        self, language: str, parser: Parser, before: str, after: str, *, ipython: bool = False
+    ) -> None:
+        """Of a cell of `ipython` magics are blanks; raises ValueError when the text takes too long
+        to parse."""
         self.language = language
+        self._cell = (before, after) if ipython else None
+        if ipython:
+            whole, cursor = as_python(before + after), len(before)
+            before, after = whole[:cursor], whole[cursor:]
         self.before = before
         self.after = after
         self._parser = parser
@@ -57,13 +65,21 @@ class Window:
 
     def with_text(self, text: str) -> Tree | None:
         """The tree once `text` stands at the cursor; None when that takes too long to parse."""
+        if self._cell is not None:
+            # What stands on the line of a magic is the magic's.
+            whole = as_python(self._cell[0] + text + self._cell[1])
+            if whole != self.before + text + self.after:
+                return self._parsed(whole.encode(), None)
         inserted = text.encode()
         start, end = len(self._head), len(self._head) + len(inserted)
         here, there = _point(self._head), _point(self._head + inserted)
         edited = self.tree.copy()
         edited.edit(start, start, end, here, here, there)
+        return self._parsed(self._head + inserted + self._tail, edited)
+
+    def _parsed(self, text: bytes, edited: Tree | None) -> Tree | None:
         try:
-            return parsed_soon(self._parser, self._head + inserted + self._tail, edited)
+            return parsed_soon(self._parser, text, edited)
         except ValueError:
             return None
 
@@ -115,26 +131,29 @@ class Window:
 def window_of(view: CursorView) -> Window | None:
     """The window around a cursor; None where no grammar can tell what is there."""
     before, after = view.before[-BEFORE_CHARS - 1 :], view.after[: AFTER_CHARS + 1]
-    return _window(view.language, before, after)
+    return _window(view.language, before, after, ipython=view.in_notebook)
 
 
 def own_window_of(view: CursorView) -> Window | None:
     """As `window_of`, for another thread: parsers must not be shared."""
-    return _made(view.language, view.before[-BEFORE_CHARS - 1 :], view.after[: AFTER_CHARS + 1])
+    before, after = view.before[-BEFORE_CHARS - 1 :], view.after[: AFTER_CHARS + 1]
+    return _made(view.language, before, after, ipython=view.in_notebook)
 
 
 @lru_cache(_REMEMBERED)
-def _window(language: str, before: str, after: str) -> Window | None:
-    return _made(language, before, after)
+def _window(language: str, before: str, after: str, *, ipython: bool) -> Window | None:
+    return _made(language, before, after, ipython=ipython)
 
 
-def _made(language: str, before: str, after: str) -> Window | None:
+def _made(language: str, before: str, after: str, *, ipython: bool) -> Window | None:
     parser = parser_of(language)
     if parser is None:
         return None
+    ipython = ipython and language == "python"
     for head in _heads_of(before):
+        tail = _tail_of(head, after, language)
         try:
-            window = Window(language, parser, head, _tail_of(head, after, language))
+            window = Window(language, parser, head, tail, ipython=ipython)
         except ValueError:
             continue
         if window.faults <= MOST_FAULTS:
