@@ -83,12 +83,16 @@ def _balance(brackets: str) -> Balance:
     return Balance(stray, len(openers))
 
 
-def cut_where_balanced(before: str, text: str, after: str, language: str) -> str:
+def cut_where_balanced(
+    before: str, text: str, after: str, language: str, *, several: bool = True
+) -> str:
     """The longest start of `text`, ending before a bracket, that leaves brackets no worse; or none.
 
-    Text that ends with an opener or a comma stays: that is a call which goes on below.
+    Text of `several` lines that ends with an opener or a comma stays: that is a call which goes on
+    below. Of one line only the head of a block may: nobody wants a call that he must close.
     """
-    goes_on = text.endswith(("(", "[", "{", ","))
+    opens = "{" if language != "python" else ()
+    goes_on = text.endswith(("(", "[", "{", ",") if several else opens)
     if goes_on and balance_of(before + text, language).stray <= balance_of(before, language).stray:
         return text
     balances = Balances(before, after, language)

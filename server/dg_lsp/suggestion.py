@@ -233,7 +233,8 @@ def with_balanced_brackets(text: str, place: Place) -> str:
     if place.balance_with(text).is_no_worse_than(place.balance_with("")):
         return text
     before, after = place.bracketed
-    return cut_where_balanced(before, text, after, place.view.language).rstrip()
+    language, several = place.view.language, place.multi_line
+    return cut_where_balanced(before, text, after, language, several=several).rstrip()
 
 
 def with_closed_quotes(text: str, place: Place) -> str:
