@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from dg_lsp.privacy.logs import PrivateFormatter, set_level
+from dg_lsp.privacy.logs import PrivateFormatter, is_news, set_level
 
 CANARY = "Kq7vR2mZ9tW4xLp8"
 
@@ -68,3 +68,11 @@ def test_our_own_sentences_are_written_whole(written: io.StringIO) -> None:
     set_level("info")
     logging.getLogger("dg_lsp.session").info("The model is %s.", "ready")
     assert written.getvalue() == "INFO dg_lsp.session: The model is ready.\n"
+
+
+def test_what_we_say_of_malformed_parameters_the_library_does_not_say_again() -> None:
+    def record(message: str) -> logging.LogRecord:
+        return logging.LogRecord("pygls.protocol", logging.ERROR, "", 0, message, ("x",), None)
+
+    assert not is_news(record("Unable to deserialize message\n%s"))
+    assert is_news(record("Failed to handle request %s"))

@@ -202,6 +202,24 @@ def test_the_users_globs_have_the_last_word(
     assert (decision.reason, decision.allowed) == (reason, not reason)
 
 
+def test_the_file_that_a_glob_stands_in_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    own, users = f"{tmp_path}/.dg-lsp.toml", f"{tmp_path}/home/.config/dg-lsp/config.toml"
+    files = {"exclude": {"*.md": own, "*.csv": users}}
+    given = PrivacySettings(exclude=["*.md", "*.csv", "*.txt"], files=files)
+    said = "is excluded by `*.md` in the setting exclude of `.dg-lsp.toml`."
+    assert decided(tmp_path, "a.md", given).reason == f"`a.md` {said}"
+    said = "is excluded by `*.csv` in the setting exclude of `"
+    assert decided(tmp_path / "home", "a.csv", given).reason.startswith(f"`a.csv` {said}")
+    assert decided(tmp_path / "other", "a.csv", given).reason.endswith(
+        "`~/.config/dg-lsp/config.toml`."
+    )
+    assert decided(tmp_path, "a.txt", given).reason.endswith("in the setting exclude.")
+
+
 def test_the_two_lists_of_the_user_are_two_switches(tmp_path: Path) -> None:
     given = PrivacySettings(exclude=["*.md"], exclude_from_context=["*.csv"])
     both = rules(tmp_path, given)

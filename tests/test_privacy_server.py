@@ -217,7 +217,10 @@ def test_a_command_heeds_the_settings_file_of_the_folder(tmp_path: Path) -> None
     (root / "app.py").write_text("x = 1\n")
     (root / ".dg-lsp.toml").write_text('exclude = ["app.py"]\n')
     ran = dg_lsp("explain", "app.py:1:1", cwd=root)
-    assert ran.stderr == "dg-lsp: `app.py` is excluded by `app.py` in the setting exclude.\n"
+    assert (
+        ran.stderr
+        == "dg-lsp: `app.py` is excluded by `app.py` in the setting exclude of `.dg-lsp.toml`.\n"
+    )
 
 
 def test_globs_are_checked_one_by_one_and_the_good_ones_count() -> None:
@@ -237,3 +240,19 @@ def test_globs_of_a_wrong_type_are_one_sentence(key: str, value: Any) -> None:
     assert problem.startswith(
         f'The setting "{key}" takes a list of globs such as ["*.md", "docs/"], not '
     )
+
+
+@pytest.mark.asyncio
+async def test_no_line_of_the_log_is_written_twice(clients: Clients) -> None:
+    client = await clients.process("a + b", stderr=subprocess.PIPE)
+    await client.initialize(initializationOptions={"logLevel": "info", "foo": 1})
+    client.open(TEXT)
+    assert len(await client.complete(*CURSOR)) == 1
+    assert "error" in await client.request("textDocument/hover", {"x": 1})
+    assert "error" in await client.request("textDocument/inlineCompletion", {"x": 1})
+    client.notify("exit", None)
+    assert client.process.stderr is not None
+    logged = (await client.process.stderr.read()).decode().splitlines()
+    assert "INFO dg_lsp.session: The model is ready." in logged
+    assert sorted(logged) == sorted(set(logged))
+    assert not [line for line in logged if "pygls" in line or line != line.rstrip()]

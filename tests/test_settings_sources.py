@@ -11,6 +11,7 @@ from dg_engine.choice import EngineChoice, EngineKind
 from dg_lsp.configuration import Configuration, Settings
 from dg_lsp.configuration.files import MAX_BYTES, read_file, user_file
 from dg_lsp.configuration.watching import places_of
+from dg_lsp.privacy.gate import Gate
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +216,23 @@ def test_a_file_that_breaks_leaves_what_it_said_before_in_force() -> None:
     file.unlink()
     settings.reload()
     assert (settings.server, settings.problems) == (Configuration(), [])
+
+
+def test_what_excludes_a_file_is_told_with_the_file_that_it_stands_in(tmp_path: Path) -> None:
+    users = say(user_file(), 'exclude = ["*.a", "*.e"]\n')
+    own = say(tmp_path / ".dg-lsp.toml", 'exclude = ["*.b"]\nexcludeFromContext = ["*.c"]\n')
+    settings = Settings()
+    settings.set_client({"exclude": ["*.d", "*.e"]})
+    settings.set_folders([tmp_path.as_uri()])
+    privacy = settings.privacy(tmp_path.as_uri())
+    assert privacy.files == {
+        "exclude": {"*.a": str(users), "*.b": str(own)},  # *.e is the editor's as well
+        "excludeFromContext": {"*.c": str(own)},
+    }
+    assert settings.privacy(None).files["exclude"] == {"*.a": str(users)}
+    gate = Gate([tmp_path.as_uri()], of_roots={tmp_path.as_uri(): privacy})
+    reason = gate.may_complete((tmp_path / "x.b").as_uri()).reason
+    assert reason == "`x.b` is excluded by `*.b` in the setting exclude of `.dg-lsp.toml`."
 
 
 @pytest.mark.parametrize("named", ["relative/folder", ""])

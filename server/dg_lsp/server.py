@@ -105,5 +105,6 @@ def _log_to_stderr() -> None:
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logs.PrivateFormatter())
+    handler.addFilter(logs.is_news)
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logs.set_level("warning")

@@ -61,6 +61,7 @@ class Session:
         """Set when the process should end."""
         self._opened = False
         self._models: asyncio.Queue[ModelStatus] = asyncio.Queue()
+        self._said_of_model = ""
         self._background: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
@@ -119,8 +120,8 @@ class Session:
     async def _configure(self) -> None:
         """Put the settings in force, with a new engine when they name another."""
         settings, roots = self.settings, self.editor.roots
-        privacy = {root: settings.of(root).privacy for root in roots}
-        self.gate = Gate(roots, settings.server.privacy, privacy)
+        privacy = {root: settings.privacy(root) for root in roots}
+        self.gate = Gate(roots, settings.privacy(None), privacy)
         self.context.configure(roots, self.gate)
         self.desk.forget()
         self.next_edits.forget()
@@ -161,7 +162,10 @@ class Session:
         return uri if notebook is None else notebook.uri
 
     def _model_changed(self, model: ModelStatus) -> None:
-        logger.info("The model is %s. %s", model.state, model.message)
+        said = f"The model is {model.state}. {model.message}".rstrip()
+        if said != self._said_of_model:  # that it is ready is told again with its name
+            logger.info("%s", said)
+        self._said_of_model = said
         self.status.set_model(model)
         if model.state is ModelState.FAILED:
             self.editor.warn(self.status.status.message)

@@ -36,4 +36,4 @@ def gate_in(root: Path) -> Gate:
     """What may be read below a folder, by its settings."""
     from dg_lsp.privacy.gate import Gate
 
-    return Gate([root.as_uri()], settings_in(root).of(root.as_uri()).privacy)
+    return Gate([root.as_uri()], settings_in(root).privacy(root.as_uri()))

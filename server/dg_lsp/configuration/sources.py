@@ -12,7 +12,8 @@ import msgspec
 from dg_lsp.configuration.fields import fields
 from dg_lsp.configuration.files import WORKSPACE_FILE, FileReading, read_file, user_file
 from dg_lsp.configuration.reading import Problem, Reading, combined, read_settings
-from dg_lsp.configuration.schema import Configuration, Scope
+from dg_lsp.configuration.schema import GLOBS, Configuration, Scope
+from dg_lsp.privacy.rules import PrivacySettings
 from dg_lsp.uris import path_of
 
 
@@ -110,6 +111,20 @@ class Settings:
     def of(self, root: str | None) -> Configuration:
         """What counts in a workspace folder, by its URI; outside of all, None."""
         return self._of_folders.get(root or "", self.server)
+
+    def privacy(self, root: str | None) -> PrivacySettings:
+        """What may be read in a workspace folder, by its URI, and which files say so."""
+        known = self.of(root).privacy
+        files: dict[str, dict[str, str]] = {}
+        source = self._folders.get(root or "")
+        for key in GLOBS:
+            held = files.setdefault(key, {})
+            for one in (self._user, source) if source else (self._user,):
+                globs = one.found.reading.values.get(key, [])
+                held.update(dict.fromkeys(globs, str(one.path)))
+            for glob in self._client.values.get(key, []):
+                held.pop(glob, None)
+        return msgspec.structs.replace(known, files=files)
 
     def set_client(self, given: object) -> None:
         """The editor's settings, in place of those that it gave before."""

@@ -15,6 +15,9 @@ TRACE = 5
 FORMAT = "%(levelname)s %(name)s: %(message)s"
 OURS = ("dg_lsp", "dg_engine")
 
+_SAID_BY_US = "Unable to deserialize message"
+"""pygls of parameters, which `dg_lsp.protocol` tells with the method and what is wrong."""
+
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -44,6 +47,11 @@ class PrivateFormatter(logging.Formatter):
         if is_tracing() or ei[1] is None:
             return super().formatException(ei)
         return "\n".join(_outline(ei[1]))
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether nobody of ours says the same in a sentence for people: a filter for handlers."""
+    return is_tracing() or not str(record.msg).startswith(_SAID_BY_US)
 
 
 def is_tracing() -> bool:

@@ -47,6 +47,8 @@ class PrivacySettings(msgspec.Struct, frozen=True):
     """Never complete in these."""
     exclude_from_context: list[str] = []
     """Never use these as context."""
+    files: dict[str, dict[str, str]] = {}
+    """By the setting's name, the file that a glob stands in where it is not from the editor."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -103,6 +105,12 @@ class Rules:
             for root in sorted(set(spelled), key=len, reverse=True)
         ]
         self._user = self._both(settings or PrivacySettings())
+        self._files = (settings or PrivacySettings()).files
+        self._files_in = {
+            spelling: own.files
+            for root, own in (of_roots or {}).items()
+            for spelling in _spellings(root)
+        }
         self._user_in = {
             spelling: self._both(own)
             for root, own in (of_roots or {}).items()
@@ -174,7 +182,8 @@ class Rules:
             found = self._excluded(spelling, home, use)
             if found is not None:
                 what = shown[0] if index == 0 else f"{shown[0]} links to {shown[index]}, which"
-                return Decision(False, found.rule, found.source, _sentence(what, found, home, use))
+                reason = _sentence(what, found, home, use, self._file_of(found, home, use))
+                return Decision(False, found.rule, found.source, reason)
         if homes[0] is not None and homes[-1] is None:
             reason = f"{shown[0]} links to a place outside of the workspace."
             return Decision(False, "", LINK, reason)
@@ -196,6 +205,11 @@ class Rules:
         compared = path.lower() if self._ignore_case else path
         start = 1 if home is None else len(home.root) + 1
         return from_disk.decisive(compared[1:]) or from_root.decisive(compared[start:])
+
+    def _file_of(self, found: Match, home: Workspace | None, use: Use) -> str:
+        """The settings file that a user's glob stands in; empty where none does."""
+        files = self._files if home is None else self._files_in.get(home.root, self._files)
+        return files.get(use.value, {}).get(found.rule, "")
 
     def _workspace_of(self, path: str) -> Workspace | None:
         """The innermost workspace that holds a path."""
@@ -248,18 +262,25 @@ def _shown(path: str, home: Workspace | None) -> str:
     return _quoted(path[len(home.root) + 1 :] if home is not None else path)
 
 
+def _below(path: str, home: Workspace | None) -> str:
+    """A path below a workspace, else below the user's folder, else the path."""
+    if home is not None and path.startswith(home.root + "/"):
+        return path[len(home.root) + 1 :]
+    own = _slashed(os.path.expanduser("~")) + "/"
+    return "~/" + path[len(own) :] if path.startswith(own) else path
+
+
 def _quoted(name: str) -> str:
     return f"`{''.join(c if c.isprintable() else '?' for c in name)}`"
 
 
-def _sentence(what: str, found: Match, home: Workspace | None, use: Use) -> str:
+def _sentence(what: str, found: Match, home: Workspace | None, use: Use, file: str) -> str:
     if found.source == SECRETS:
         return f"{what} is excluded by {SECRETS}."
     if found.source == use.value:
-        return f"{what} is excluded by `{found.rule}` in the setting {use.value}."
-    source = found.source
-    if home is not None and source.startswith(home.root + "/"):
-        source = source[len(home.root) + 1 :]
+        given = f" of {_quoted(_below(file, home))}" if file else ""
+        return f"{what} is excluded by `{found.rule}` in the setting {use.value}{given}."
+    source = _below(found.source, home)
     if not found.rule:
         return f"{what} is excluded because {_quoted(source)} cannot be read."
     return f"{what} is excluded by `{found.rule}` in {_quoted(source)}."
