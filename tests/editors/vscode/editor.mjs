@@ -162,7 +162,12 @@ export class Editor {
 
   /** Put the cursor at line:column, from 1. */
   async goto(line, column) {
-    await this.command("Go to Line/Column...", `${line}:${column}`);
+    const widget = this.page.locator(".quick-input-widget");
+    await this.press("Control+g");
+    await widget.locator("input").first().waitFor();
+    await this.type(`${line}:${column}`);
+    await this.press("Enter");
+    await widget.waitFor({ state: "hidden" });
   }
 
   /**
@@ -208,7 +213,7 @@ export class Editor {
     // The first line is a span for each colour.
     const editors = ":is(.editor-instance, .notebookOverlay)";
     const first = this.page.locator(`${editors} .ghost-text-decoration`);
-    const further = this.page.locator(`${editors} .ghost-text .view-line`);
+    const further = this.page.locator(`${editors} .suggest-preview-text .view-line`);
     const lines = [(await first.allTextContents()).join(""), ...(await further.allTextContents())];
     return lines.join("\n").replaceAll("\u00a0", " ");
   }

@@ -1,5 +1,7 @@
 // Ghost text in VS Code: it appears, is taken whole or by words, sent away, cycled, typed through.
 import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Editor } from "./editor.mjs";
 
@@ -9,6 +11,9 @@ const LINES = ["    return a + b", "    return a - b", "    return sum((a, b))"]
 let editor;
 before(async () => {
   editor = await Editor.start({ script: { lines: LINES, edits: {} } });
+  // As people bind it: VS Code has no key of its own for a line.
+  const line = { key: "ctrl+alt+l", command: "editor.action.inlineSuggest.acceptNextLine" };
+  writeFileSync(join(editor.home, "data/User/keybindings.json"), JSON.stringify([line]));
   await editor.open("example.py", START);
   await editor.goto(2, 5);
   await editor.wake("return a + b");
@@ -23,12 +28,20 @@ async function anew() {
   await editor.untilGhost("return a + b");
 }
 
-test("ghost text stands behind the cursor and Tab takes it", async () => {
+/** What the server was told of suggestions that were taken. */
+function taken() {
+  const path = join(editor.scripted, "taken.txt");
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+test("ghost text stands behind the cursor and Tab takes it, of which the server is told", async () => {
   await anew();
   await editor.shot("ghost-text");
+  assert.equal(taken(), "");
   await editor.press("Tab");
   await editor.untilGhost("");
   assert.equal(await editor.saved("example.py"), "def add(a, b):\n    return a + b");
+  await editor.until(taken, /^taken \d+\n$/);
 });
 
 test("the next word can be taken alone", async () => {
@@ -112,4 +125,18 @@ test("typing something else brings another one", async () => {
   await anew();
   await editor.type("return s");
   await editor.untilGhost("um((a, b))");
+});
+
+test("lines can be taken one by one", async () => {
+  editor.script({ lines: ["    total = a + b\n    return total"], edits: {} });
+  await editor.press("Control+a", "Delete");
+  await editor.type("def sum_of(a, b):\n");
+  await editor.untilGhost("total = a + b\n    return total");
+  await editor.press("Control+Alt+l");
+  await editor.untilGhost("    return total");
+  assert.equal(await editor.saved("example.py"), "def sum_of(a, b):\n    total = a + b\n");
+  await editor.press("Control+Alt+l");
+  await editor.untilGhost("");
+  const whole = "def sum_of(a, b):\n    total = a + b\n    return total";
+  assert.equal(await editor.saved("example.py"), whole);
 });

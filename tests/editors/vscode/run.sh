@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the VS Code tests: sets up the editor (cached), packages the extension, drives both.
 #
-#   run.sh [TEST_FILE...]
+#   run.sh [TEST_FILE...]                 without a file: all, after the extension's own checks and tests
 #   run.sh --run SCRIPT [ARGUMENT...]     another script that drives them
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,6 +23,9 @@ if [[ ${1-} == --run ]]; then
   shift
   exec node "$@"
 fi
-(($#)) || set -- "$here"/*.test.mjs
+if ! (($#)); then
+  (cd clients/vscode && npm run --silent check && npm run --silent test) >&2
+  set -- "$here"/*.test.mjs
+fi
 # One after another: each file has an editor and a browser of its own.
 exec node --test --test-concurrency=1 --test-timeout=180000 "$@"

@@ -1,7 +1,7 @@
 """The real server, whose engine process follows a script: `-m tests.editors.vscode.server FOLDER`.
 
-FOLDER holds `script.json`; the tokenizer, the process ids of server and engine, and what the
-editor says of next edits (`next_edits.txt`) are put there.
+FOLDER holds `script.json`; the tokenizer, the process ids of server and engine, and what the editor
+says of next edits (`next_edits.txt`) and of suggestions that it took (`taken.txt`) are put there.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ async def _engine(folder: Path, configuration: Configuration, listener: StatusLi
 def scripted(folder: Path) -> Server:
     """A server for one editor."""
     server = create_server(functools.partial(_engine, folder))
-    desk = server.session.next_edits
-    desk.drawn = _written(folder, "drawn", desk.drawn)
-    desk.taken = _written(folder, "taken", desk.taken)
+    desk, shelf = server.session.next_edits, server.session.desk.shelf
+    desk.drawn = _written(folder / "next_edits.txt", "drawn", desk.drawn)
+    desk.taken = _written(folder / "next_edits.txt", "taken", desk.taken)
+    shelf.taken = _written(folder / "taken.txt", "taken", shelf.taken)
     return server
 
 
-def _written(folder: Path, word: str, handle: Callable[[int], None]) -> Callable[[int], None]:
+def _written(path: Path, word: str, handle: Callable[[int], None]) -> Callable[[int], None]:
     def written(number: int) -> None:
-        with (folder / "next_edits.txt").open("a") as file:
+        with path.open("a") as file:
             file.write(f"{word} {number}\n")
         handle(number)
 
