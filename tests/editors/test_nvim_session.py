@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -259,3 +260,23 @@ def test_nothing_of_the_plugin_is_loaded_before_it_is_used(start: Start) -> None
     nvim = start("alpha")
     loaded = nvim.lua("return vim.tbl_keys(package.loaded)")
     assert not {"dg.edit", "dg.preview", "dg.health", "dg.explain"} & set(loaded)
+
+
+def test_what_the_file_of_the_workspace_says_counts_as_soon_as_it_is_saved(
+    start: Start, tmp_path: Path
+) -> None:
+    nvim = start("alpha")
+    nvim.type("jA")
+    nvim.wait(nvim.visible, "a suggestion is shown")
+    settings = tmp_path / ".dg-lsp.toml"
+
+    def asked(expected: str) -> bool:
+        nvim.lua("require('dg').trigger() vim.wait(100)")
+        return line(nvim) == expected
+
+    settings.write_text('exclude = ["file.py"]\n')
+    nvim.wait(lambda: asked("dg: off"), "the file is excluded")
+    assert "`file.py` is excluded" in nvim.status()["message"]
+    assert not nvim.visible()
+    settings.unlink()
+    nvim.wait(lambda: asked("dg: ready") and nvim.visible(), "it is not any more")
