@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests import server_fixtures
-from tests.server_fixtures import CURSOR, TEXT
+from tests.server_fixtures import CURSOR, TEXT, Clients
 from tests.wire_client import WireClient
 
 tiny, clients = server_fixtures.tiny, server_fixtures.clients
 pytestmark = pytest.mark.asyncio
+ASKED, TYPING = 1, 2
 MEMORY = "The model does not fit into memory; choose a smaller one or free some."
 MAIN = "from dg_lsp.cli.main import main; main()"
 
@@ -65,3 +66,20 @@ async def test_q_a_model_that_is_missing_is_named_with_the_next_step(tmp_path: P
         assert "give the folder that holds config.json" in found["lastReason"]["message"]
     finally:
         await client.close()
+
+
+async def test_q_a_draft_that_nobody_judged_is_no_suggestion_unless_one_asks(
+    clients: Clients,
+) -> None:
+    client = await clients.process("!paced a + b", drafts=3)
+    limits = {"automaticDeadlineMs": 500, "invokedDeadlineMs": 500}
+    await client.initialize(initializationOptions=limits)
+    client.open(TEXT)
+    for number, (kind, shown) in enumerate([(TYPING, []), (ASKED, ["a"])], 1):
+        asked = client.ask_completion(*CURSOR, kind=kind)
+        await client.until_said("test/job", number)
+        client.notify("test/release", {})  # the first of three drafts
+        items = (await client.answer(asked))["result"]["items"]
+        assert [item["insertText"] for item in items] == shown
+        reason = (await client.request("dg/status", {}))["result"]["lastReason"]
+        assert (reason and reason["why"]) == ("too_slow" if kind == TYPING else None)

@@ -43,6 +43,12 @@ class Completion(msgspec.Struct, frozen=True):
     seen: bytes = b""
     """The key of the prompt and canvas that the model saw."""
 
+    @property
+    def is_mere_draft(self) -> bool:
+        """Whether time was up before anything said how good the text is: a draft may be no more
+        than the first step's guess."""
+        return self.done is DoneKind.DEADLINE and not self.confidence
+
 
 class EditRequest(msgspec.Struct, frozen=True):
     """Which lines to change, and how."""

@@ -122,7 +122,7 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
         return served
     deadline = max(1, limit - round((loop.time() - started) * 1e3))
     completion = await desk.ask(completer, request, deadline)
-    if not completion.insert:
+    if not completion.insert or (not request.invoked and completion.is_mere_draft):
         return of_completion(completion, limit)
     confidence, wanted = completion.confidence, completer.settings.least_confidence
     if not request.invoked and 0 < confidence < wanted:  # 0 where the model does not say
