@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from tests.server_fixtures import Clients
 from tests.wire_client import WireClient
 
 PLACE = "file:///project/text.txt"
@@ -57,6 +59,43 @@ class Page:
         (item, *_) = await self.items(line, character)
         jobs = (await self.client.request("test/shown", {}))["result"]
         return jobs[-1]["prompt"], item["range"]["start"]
+
+
+class Proposed(NamedTuple):
+    """A document whose cursor is marked by ‸, and what the model says there."""
+
+    language: str
+    marked: str
+    answer: str
+
+    @property
+    def text(self) -> str:
+        """The document."""
+        return self.marked.replace("‸", "")
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Its cursor; the text is ASCII, so columns are units."""
+        before = self.marked[: self.marked.index("‸")]
+        return before.count("\n"), len(before) - (before.rfind("\n") + 1)
+
+    def accepted(self, inserted: str) -> str:
+        """The document once the user has taken a suggestion."""
+        return self.marked.replace("‸", inserted)
+
+
+async def suggestions(clients: Clients, cases: Sequence[Proposed]) -> list[str]:
+    """What a server process suggests for each case, empty where it says nothing."""
+    assert len({case.marked for case in cases}) == len(cases), "what is asked twice is remembered"
+    client = await clients.process(*(case.answer for case in cases))
+    await client.initialize(initializationOptions={"prefetch": False})
+    found: list[str] = []
+    for number, case in enumerate(cases):
+        page = Page(client, f"file:///project/case{number}.txt", case.language)
+        page.open(case.text)
+        items = await page.items(*case.cursor, kind=2)
+        found.append(items[0]["insertText"] if items else "")
+    return found
 
 
 def units(text: str, encoding: str) -> int:

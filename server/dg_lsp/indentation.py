@@ -59,6 +59,17 @@ def in_habit(new: str, old: str, habit: Habit) -> str:
     return "\n".join(line if line in kept else _indented(line, habit) for line in new.split("\n"))
 
 
+def put_in_habit(text: str, line_before: str, habit: Habit) -> str:
+    r"""`text` that goes behind `line_before`, indented as the file does it; breaks are `\n`."""
+    first, *others = text.split("\n")
+    if not line_before.strip():
+        whole = _indented(line_before + first, habit)
+        if not whole.startswith(line_before):
+            return text  # the line itself is indented another way already
+        first = whole[len(line_before) :]
+    return "\n".join([first, *(_indented(line, habit) for line in others)])
+
+
 def with_endings_of(new: str, old: Sequence[str], default: str) -> str:
     r"""`new`, whose breaks are `\n`, with the line breaks of the lines that it replaces.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from dg_lsp.brackets import Balance, Balances, balance_of, cut_where_balanced
+from dg_lsp.indentation import habit_around, put_in_habit
 from dg_lsp.languages import comment_mark
 from dg_lsp.privacy.secrets import holds_mask
 from dg_lsp.prompts.view import CursorView
@@ -100,6 +101,15 @@ def trimmed(text: str, place: Place) -> str:
     kept = text.rstrip()
     apart = text.startswith(kept + " ") and (following.isalnum() or following in tuple("_\"'([{"))
     return kept + (" " if apart and text.endswith(" ") else "")
+
+
+def in_the_files_habit(text: str, place: Place) -> str:
+    """With tabs where the file indents by tabs, and with blanks where it does so."""
+    view = place.view
+    if "\n" not in text and not (text[:1] in " \t" and not view.line_before.strip()):
+        return text
+    around = view.before[-BALANCE_CHARS:] + view.after[:BALANCE_CHARS]
+    return put_in_habit(text, view.line_before, habit_around(around, view.language))
 
 
 def with_words_apart(text: str, place: Place) -> str:
@@ -274,6 +284,7 @@ FILTERS: list[tuple[Filter, str]] = [
     (first_line, "The model proposed nothing for this line."),
     (without_masks, "The proposal repeats a masked secret."),
     (trimmed, "The model proposed only white space."),
+    (in_the_files_habit, "The model proposed only white space."),
     (at_the_indentation, "The model proposed only white space."),
     (within_the_blocks, "The proposal fits no block around the cursor."),
     (without_second_import, "The file imports this already."),
