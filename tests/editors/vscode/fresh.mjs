@@ -55,7 +55,7 @@ try {
   await editor.until(async () => {
     await box.fill(wheel);
     await editor.press("Enter");
-    return editor.reaches(() => dialog.isHidden(), true, 2000);
+    return editor.reaches(() => rows.filter({ hasText: "CPU" }).isVisible(), true, 2000);
   }, true);
   await rows.filter({ hasText: "CPU" }).click();
   await editor.until(() => editor.status(), /loading|^dg-tiny/, INSTALL_MS);
