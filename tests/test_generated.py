@@ -38,3 +38,9 @@ def test_every_setting_is_told_of_everywhere(setting: str) -> None:
 def test_a_page_without_a_place_for_the_table_is_not_written() -> None:
     with pytest.raises(SystemExit, match="has no place for the settings"):
         GENERATE.with_table("# A page\n", "| a |")
+
+
+def test_the_extension_installs_the_version_of_pytorch_that_is_locked() -> None:
+    lock = (ROOT / "requirements/torch.txt").read_text()
+    named = json.loads((ROOT / "clients/vscode/src/pytorch.json").read_text())
+    assert f"\ntorch=={named['version']} " in lock, "in clients/vscode run: npm run generate"
