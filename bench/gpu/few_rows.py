@@ -1,11 +1,11 @@
-"""The experts' products for few rows an expert: tilings, and what the launches around them gain.
+"""The experts' products for few rows an expert: tilings, and whole blocks by them.
 
     PYTHONPATH=engine:server:kernels:. python -m bench.gpu.few_rows --out FILE [--workers 12]
 
 Needs vLLM and a GPU. Random weights of the 26B-A4B model in FP8, three layers one after another,
 in a CUDA graph. For each number of rows every tiling of `dg_kernels.experts.multiply` is timed for
 both products beside vLLM's kernel with the tilings that the plugin gives it; then whole
-feed-forward blocks as the plugin runs them, with each of its means left out in turn.
+feed-forward blocks as the plugin runs them, by our products and by vLLM's.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def changed(module: Any, **values: Any) -> Iterator[None]:
 
 
 def whole_blocks(count: int, blocks: list[Any]) -> dict[str, float]:
-    """Microseconds of a block, with each of its means left out in turn."""
+    """Microseconds of a block by our products and by vLLM's."""
     from dg_engine.vllm_plugin import feed_forward
 
     given = torch.randn(2, count, moe.HIDDEN, device="cuda", dtype=torch.bfloat16)
@@ -229,11 +229,7 @@ def whole_blocks(count: int, blocks: list[Any]) -> dict[str, float]:
         found[name] = median_us(lambda: [block(*given) for block in blocks]) / len(blocks)
 
     timed("ours")
-    with changed(feed_forward, EARLY=False):
-        timed("not early")
-    with changed(feed_forward, OWN_ROUTING=False):
-        timed("vLLM's routing")
-    with changed(feed_forward, OWN_ROUTING=False, EARLY=False, FEW_ROWS=range(0)):
+    with changed(feed_forward, FEW_ROWS=range(0)):
         timed("vLLM's products")
     timed("ours again")
     return found

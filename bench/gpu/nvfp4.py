@@ -28,7 +28,6 @@ from dg_engine.models import find_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bench.gpu.reference import jobs, solver_of
 from bench.gpu.solved import Solved
 
 GROUP = 16
@@ -136,6 +135,9 @@ def write(model: Path, folder: Path) -> None:
 
 def main() -> None:
     """Quantise, and solve."""
+    # The server's packages, which a GPU's machine need not have.
+    from bench.gpu.reference import jobs, solver_of
+
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=20, help="held-out lines")

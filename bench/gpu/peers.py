@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from dg_engine.vllm_plugin.canvas_attention import FLASH_TOKENS, flash_attention
+from dg_engine.vllm_plugin.canvas_attention import flash_attention
+from dg_engine.vllm_plugin.joining import is_told_apart
 from dg_kernels import reference
 from dg_kernels.canvas_attention import Tiling, canvas_attention, choose_tiling
 from torch import Tensor
@@ -46,7 +47,7 @@ Attend = Callable[[], Tensor]
 def ours(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
     """What our backend does with such a layer and batch, in its own layout."""
     flash = flash_attention() if layer.window is None else None
-    if flash is None or len(batch.query) < FLASH_TOKENS:
+    if flash is None or is_told_apart(len(batch.query), max(CANVASES)):
         return kernel(beside(batch), layer, scale, tiling)
     out, mine = torch.empty_like(batch.query), beside(batch)
 

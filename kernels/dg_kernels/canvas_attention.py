@@ -22,7 +22,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dg_kernels.launching import begin_early, launched
 from dg_kernels.reference import MaskRule
 
 HEAD_DIMS = (64, 128, 256, 512)
@@ -124,10 +123,7 @@ def _attend_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     PRECISION: tl.constexpr,
-    EARLY: tl.constexpr,
 ):
-    if EARLY:
-        begin_early()
     BLOCK_Q: tl.constexpr = BLOCK_M // GROUP
     VALUE_DIM: tl.constexpr = HEAD_DIM // VALUE_PARTS
     ONE_PAGE: tl.constexpr = PAGE % BLOCK_N == 0
@@ -255,10 +251,7 @@ def _join_kernel(
     SPLITS: tl.constexpr,
     SPLITS_PADDED: tl.constexpr,
     BLOCK: tl.constexpr,
-    EARLY: tl.constexpr,
 ):
-    if EARLY:
-        begin_early()
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < tl.load(query_starts + sequences) * HEADS
     all_splits = tl.arange(0, SPLITS_PADDED)[None, :]
@@ -321,7 +314,6 @@ def canvas_attention(
     tiling: Tiling | None = None,
     out: Tensor | None = None,
     leading: Tensor | None = None,
-    early: bool = False,
 ) -> Tensor:
     """Attention of every sequence's newest tokens over all of its tokens.
 
@@ -344,7 +336,6 @@ def canvas_attention(
         out: written where given, like `query`.
         leading: how many of each sequence's first queries are causal though it sees two-sidedly,
             int32 [sequences]: the end of a prompt in front of a canvas. None is 0 for all.
-        early: see dg_kernels.launching.
 
     Returns:
         [tokens, heads, head_dim]; 0 where a row sees no key. Rows behind the last sequence's are
@@ -393,14 +384,13 @@ def canvas_attention(
         LEADING=leading is not None, SEQUENCES_PADDED=triton.next_power_of_2(sequences),
         BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n,
         PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
-        EARLY=early, num_warps=tiling.warps, num_stages=tiling.stages, **launched(early),
+        num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     if splits > 1:
         rows = tokens * heads
         _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
             partial, partial_weights, query_starts, out, *out.stride()[:2], rows, sequences,
             HEADS=heads, HEAD_DIM=head_dim, SPLITS=splits,
-            SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, EARLY=early,
-            num_warps=4, **launched(early),
+            SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, num_warps=4,
         )  # fmt: skip
     return out

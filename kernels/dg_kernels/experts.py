@@ -21,7 +21,6 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from dg_kernels.launching import begin_early, launched
 from dg_kernels.reference import Places
 
 
@@ -41,10 +40,8 @@ class ProductTiling(NamedTuple):
 @triton.jit
 def _place_kernel(
     ids, sorted_to, experts_to, total_to, count, EXPERTS: tl.constexpr, ROWS: tl.constexpr,
-    COUNT: tl.constexpr, BINS: tl.constexpr, BLOCKS: tl.constexpr, EARLY: tl.constexpr,
+    COUNT: tl.constexpr, BINS: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        begin_early()
     mine = tl.program_id(0)
     at = tl.arange(0, COUNT)
     inside = at < count
@@ -76,11 +73,9 @@ def _multiply_kernel(
     rows, row_scales, experts, expert_scales, weights, sorted_ids, expert_ids, total, out, count,
     columns, depth, COPIES: tl.constexpr, WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, DEPTH: tl.constexpr, WHOLE: tl.constexpr, PROGRAMS: tl.constexpr,
-    STAGES: tl.constexpr, EARLY: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
     """rows [n, depth]; experts by descriptor, [experts * columns, depth]; out [count, columns]."""
-    if EARLY:
-        begin_early()
     across = (columns + COLUMNS - 1) // COLUMNS
     tiles = tl.load(total) // ROWS * across
     turns = (depth + DEPTH - 1) // DEPTH
@@ -113,14 +108,13 @@ def _multiply_kernel(
         tl.store(to, sums.to(out.dtype.element_ty), mask=held[:, None] & inside[None, :])
 
 
-def place(ids: Tensor, experts: int, block: int, early: bool = False) -> Places:
+def place(ids: Tensor, experts: int, block: int) -> Places:
     """Sort assignments by expert, each expert's padded to whole blocks.
 
     Args:
         ids: chosen expert of each assignment, int32, any shape; all of them are experts.
         experts: how many there are.
         block: rows of a block, a power of 2.
-        early: start while the launch before still runs, as far as that is possible (Hopper).
 
     Raises ValueError for a block of another size.
     """
@@ -135,8 +129,8 @@ def place(ids: Tensor, experts: int, block: int, early: bool = False) -> Places:
     _place_kernel[(experts,)](
         ids, *places, count, EXPERTS=experts, ROWS=block,
         COUNT=triton.next_power_of_2(count), BINS=triton.next_power_of_2(experts + 1),
-        BLOCKS=triton.next_power_of_2(math.ceil(count / block)), EARLY=early,
-        num_warps=4 if count <= 1024 else 8, **launched(early),
+        BLOCKS=triton.next_power_of_2(math.ceil(count / block)),
+        num_warps=4 if count <= 1024 else 8,
     )  # fmt: skip
     return places
 
@@ -153,7 +147,6 @@ def multiply(
     copies: int = 1,
     block: int = 16,
     tiling: ProductTiling | None = None,
-    early: bool = False,
 ) -> Tensor:
     """Each assignment's row times its expert.
 
@@ -168,7 +161,6 @@ def multiply(
         copies: assignments that read one row, next to each other.
         block: rows of a block, 16 at least.
         tiling: how to cut; by the sizes if not given.
-        early: see `place`.
 
     Raises ValueError for sizes that do not fit.
     """
@@ -185,7 +177,7 @@ def multiply(
         rows, row_scales, table, expert_scales, weights, *places, out, count, columns, depth,
         COPIES=copies, WEIGHTED=weights is not None, ROWS=block, COLUMNS=cut.columns,
         DEPTH=cut.depth, WHOLE=depth % cut.depth == 0, PROGRAMS=cut.programs,
-        STAGES=cut.stages, EARLY=early, num_warps=cut.warps, **launched(early),
+        STAGES=cut.stages, num_warps=cut.warps,
     )  # fmt: skip
     return out
 

@@ -17,7 +17,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dg_kernels.launching import begin_early, launched
 from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Left, Norms, rounded_root
 
 WARPS = 8
@@ -44,10 +43,7 @@ def _enter_kernel(
     attended, residual, attended_weight, dense_weight, routed_weight, router_weight,
     total, dense, dense_scales, routed, routed_scales, router, epsilon, root, greatest, least,
     SIZE: tl.constexpr, BLOCK: tl.constexpr,
-    EARLY: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        begin_early()
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -75,10 +71,7 @@ def _enter_kernel(
 @triton.jit
 def _activate_kernel(
     gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr,
-    EARLY: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        begin_early()
     at = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -133,10 +126,7 @@ def _leave_kernel(
 def _quantise_kernel(
     given, weight, rows, scales, epsilon, greatest, least, NORMED: tl.constexpr,
     SIZE: tl.constexpr, BLOCK: tl.constexpr,
-    EARLY: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        begin_early()
     at = tl.program_id(0).to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -156,7 +146,6 @@ def enter(
     residual: Tensor,
     norms: Norms,
     dtype: torch.dtype = FP8,
-    early: bool = False,
 ) -> Entered:
     """From the attention's output to what the dense part, the experts and the router read.
 
@@ -165,7 +154,6 @@ def enter(
         residual: what it is added to, likewise.
         norms: weights of the block.
         dtype: of the rows that are multiplied, float8_e4m3fn; any other is for tests.
-        early: start while the launch before still runs, as far as that is possible (Hopper).
 
     Raises ValueError for rows that do not fit.
     """
@@ -178,18 +166,13 @@ def enter(
             attended, residual, norms.attended, norms.dense_in, norms.routed_in, norms.router,
             total, dense, scales[0], routed, scales[1], router, norms.epsilon,
             rounded_root(size, residual.dtype), GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), EARLY=early, num_warps=WARPS, **launched(early),
+            BLOCK=triton.next_power_of_2(size), num_warps=WARPS,
         )  # fmt: skip
     return Entered(total, dense, scales[0], routed, scales[1], router)
 
 
-def activate(
-    gate_up: Tensor, dtype: torch.dtype = FP8, early: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1].
-
-    For `early` see `enter`.
-    """
+def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
+    """Gated GELU of [rows, 2 inner], gates first, as rows of `dtype` and their scales [rows, 1]."""
     rows, size = len(gate_up), gate_up.shape[1] // 2
     if not gate_up.is_contiguous():
         raise ValueError("Gates must be contiguous.")
@@ -199,7 +182,7 @@ def activate(
         warps = 4 if size <= 1024 else WARPS
         _activate_kernel[(rows,)](
             gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), EARLY=early, num_warps=warps, **launched(early),
+            BLOCK=triton.next_power_of_2(size), num_warps=warps,
         )  # fmt: skip
     return active, scales
 
@@ -263,11 +246,10 @@ def quantise(
     weight: Tensor | None = None,
     epsilon: float = 0.0,
     dtype: torch.dtype = FP8,
-    early: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Rows [rows, size], contiguous, in `dtype` and their scales [rows, 1].
 
-    With a weight [size] they go through its norm before. For `early` see `enter`.
+    With a weight [size] they go through its norm before.
     """
     if not given.is_contiguous():
         raise ValueError("Rows must be contiguous.")
@@ -278,8 +260,7 @@ def quantise(
         _quantise_kernel[(rows,)](
             given, weight, multiplied, scales, epsilon, GREATEST, LEAST_SCALE,
             NORMED=weight is not None, SIZE=size, BLOCK=triton.next_power_of_2(size),
-            EARLY=early, num_warps=WARPS,
-            **launched(early),
+            num_warps=WARPS,
         )  # fmt: skip
     return multiplied, scales
 

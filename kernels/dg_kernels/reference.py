@@ -462,11 +462,3 @@ def rotate(
         return whole.to(rows.dtype)
 
     return turned(query, query_weight), turned(key, key_weight), normed(value, None, epsilon)
-
-
-def route(rows: Tensor, gate: Tensor, chosen: int, expert_scale: Tensor) -> tuple[Tensor, Tensor]:
-    """See dg_kernels.route.route."""
-    scores = rows.float() @ gate.float().T
-    order = scores.argsort(dim=-1, descending=True, stable=True)[:, :chosen]
-    weights = torch.softmax(scores.gather(-1, order), -1) * expert_scale.float()[order]
-    return weights, order.int()

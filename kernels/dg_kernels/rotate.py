@@ -17,8 +17,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dg_kernels.launching import begin_early, launched
-
 MOST_HEADS = 8
 """Of a program."""
 
@@ -29,10 +27,7 @@ def _rotate_kernel(
     slot_count, turns_stride, key_page_stride, key_token_stride, key_head_stride,
     value_page_stride, value_token_stride, value_head_stride, page_size,
     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, SIZE: tl.constexpr, AT_ONCE: tl.constexpr,
-    EARLY: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        begin_early()
     row = tl.program_id(0).to(tl.int64)
     first = tl.program_id(1) * AT_ONCE
     HALF: tl.constexpr = SIZE // 2
@@ -86,7 +81,6 @@ def rotate(
     heads: int,
     pages: tuple[Tensor, Tensor] | None,
     slots: Tensor | None,
-    early: bool = False,
 ) -> Tensor:
     """Queries [rows, heads, head_dim]; keys and values are written where the slots say.
 
@@ -101,7 +95,6 @@ def rotate(
         pages: of keys and of values [pages, page_size, key_heads, head_dim], or nothing to write.
         slots: page * page_size + place in it, for the first rows; negative for a row that is
             written nowhere. Without it nothing is written.
-        early: see dg_kernels.feed_forward.enter.
 
     Raises ValueError for sizes that do not fit.
     """
@@ -124,7 +117,6 @@ def rotate(
     _rotate_kernel[(rows, all_heads // at_once)](
         qkv, positions, turns, query_weight, key_weight, slots, query, keys, values, epsilon,
         slots.shape[0], turns.stride(0), *keys.stride()[:3], *values.stride()[:3], keys.shape[1],
-        HEADS=heads, KEY_HEADS=key_heads, SIZE=size, AT_ONCE=at_once, EARLY=early, num_warps=4,
-        **launched(early),
+        HEADS=heads, KEY_HEADS=key_heads, SIZE=size, AT_ONCE=at_once, num_warps=4,
     )  # fmt: skip
     return query

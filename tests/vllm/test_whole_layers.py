@@ -76,7 +76,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, Tensor]:
     """Pages of each layer, beside references in place of what needs a GPU."""
     kept: dict[str, Tensor] = {}
 
-    def rotated(*args: Any, early: bool) -> Tensor:
+    def rotated(*args: Any) -> Tensor:
         *given, written, slots = args
         query, key, value = reference.rotate(*given)
         for row, slot in enumerate(slots.tolist()):
@@ -84,7 +84,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, Tensor]:
                 page[slot // PAGE, slot % PAGE] = of[row]
         return query
 
-    def quantised(given: Tensor, weight: Any = None, epsilon: float = 0.0, early: bool = False):
+    def quantised(given: Tensor, weight: Any = None, epsilon: float = 0.0):
         rows = given if weight is None else reference.normed(given, weight, epsilon)
         return reference.quantised(rows, reference.FP8)
 

@@ -34,8 +34,6 @@ PAGE = 32
 so that larger ones would have more of it read again for every job."""
 
 
-EARLY_SINCE = (9, 0)
-"""Compute capability since which a launch may begin while the one before ends."""
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
 
@@ -84,9 +82,6 @@ class CanvasAttention(TritonAttentionImpl):
             raise ValueError("The canvas attention knows no biases, sinks or caps of scores.")
         window = self.sliding_window[0]
         self._window = window + 1 if window >= 0 else None
-        self._early = (
-            torch.cuda.is_available() and torch.cuda.get_device_capability() >= EARLY_SINCE
-        )
         anchored = os.environ.get(MASK_RULE) == MaskRule.ANCHORED
         self._flash = flash_attention() if self._window is None else None
         diffusion = get_current_vllm_config().diffusion_config
@@ -136,7 +131,6 @@ class CanvasAttention(TritonAttentionImpl):
             rule=self._rule,
             out=output[:tokens],
             leading=getattr(attn_metadata, LEADING, None),
-            early=self._early,
         )
         return output
 

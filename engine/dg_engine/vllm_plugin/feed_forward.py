@@ -19,7 +19,6 @@ import triton.language as tl
 from dg_kernels import experts as routed_experts
 from dg_kernels.feed_forward import activate, enter, leave, leave_for
 from dg_kernels.reference import FP8, Entered, Left, Norms
-from dg_kernels.route import route
 from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.fused_moe import fused_moe
@@ -33,10 +32,6 @@ WHOLE = "dg_whole_layer"
 
 FEW_ROWS = range(8, 385)
 """Of a batch whose experts are multiplied by our kernel: where most experts have a block or two."""
-EARLY = True
-"""Launches of one stream begin while the one before ends; each waits for it before it reads."""
-OWN_ROUTING = True
-"""The router's product and choice are ours, for few rows."""
 
 _blocks: dict[str, FeedForward] = {}
 _side: dict[int, torch.cuda.Stream] = {}
@@ -67,8 +62,6 @@ class FeedForward:
         if any(len(scales.shape) != 3 for scales in (self._in_scales, self._out_scales)):
             raise Unfit("experts that are not scaled by channel")
         self._router, self._expert_scale = layer.router.proj, layer.moe.per_expert_scale
-        gate = self._router.weight
-        self._gate = gate if gate.dtype == torch.bfloat16 and gate.is_contiguous() else None
         self._chosen = int(layer.moe.experts.routed_experts.moe_config.experts_per_token)
         self._scalar = layer.layer_scalar
         self._norms = Norms(
@@ -94,7 +87,7 @@ class FeedForward:
 
     def _parts(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Output of the dense part, of each chosen expert, and the sum that both read."""
-        entered = enter(attended, residual, self._norms, early=EARLY)
+        entered = enter(attended, residual, self._norms)
         main, side = torch.cuda.current_stream(), _side_stream(attended.device)
         side.wait_stream(main)
         with torch.cuda.stream(side):
@@ -115,33 +108,29 @@ class FeedForward:
 
     def _routed(self, entered: Entered) -> Tensor:
         """Weighted outputs of the chosen experts [rows, chosen, hidden]."""
-        few = len(entered.router) in FEW_ROWS
-        if few and OWN_ROUTING and self._gate is not None:
-            weights, ids = route(
-                entered.router, self._gate, self._chosen, self._expert_scale, early=EARLY
-            )
-        else:
-            logits, _ = self._router(entered.router)
-            weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
-                logits, self._chosen, self._expert_scale
-            )
-        return self._few(entered, weights, ids) if few else self._many(entered, weights, ids)
+        logits, _ = self._router(entered.router)
+        weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
+            logits, self._chosen, self._expert_scale
+        )
+        if len(logits) in FEW_ROWS:
+            return self._few(entered, weights, ids)
+        return self._many(entered, weights, ids)
 
     def _few(self, entered: Entered, weights: Tensor, ids: Tensor) -> Tensor:
         """By our kernels."""
         rows, (experts, inner, hidden) = len(ids), self._experts_in.shape
         block = routed_experts.choose_block(ids.numel(), experts)
-        places = routed_experts.place(ids, experts, block, early=EARLY)
+        places = routed_experts.place(ids, experts, block)
         gate_up = torch.empty(ids.numel(), inner, dtype=entered.total.dtype, device=ids.device)
         routed_experts.multiply(
             entered.routed, entered.routed_scales, self._experts_in, self._in_scales, places,
-            gate_up, copies=self._chosen, block=block, early=EARLY,
+            gate_up, copies=self._chosen, block=block,
         )  # fmt: skip
-        active, scales = activate(gate_up, early=EARLY)
+        active, scales = activate(gate_up)
         out = torch.empty(ids.numel(), hidden, dtype=gate_up.dtype, device=ids.device)
         routed_experts.multiply(
             active, scales, self._experts_out, self._out_scales, places, out,
-            weights=weights, block=block, early=EARLY,
+            weights=weights, block=block,
         )  # fmt: skip
         return out.view(rows, self._chosen, hidden)
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.attention import attention as vllm_attention
 
-from dg_engine.vllm_plugin.feed_forward import EARLY, WHOLE, FeedForward, Unfit, weights_of
+from dg_engine.vllm_plugin.feed_forward import WHOLE, FeedForward, Unfit, weights_of
 
 LOG = logging.getLogger(__name__)
 Rows = tuple[Tensor, Tensor]
@@ -81,12 +81,12 @@ class WholeLayer:
             pages = (keys, values)
         return rotate(
             qkv, positions, self._turns.cos_sin_cache, self._query_norm, self._key_norm,
-            self._epsilon, self._heads, pages, slots, early=EARLY,
+            self._epsilon, self._heads, pages, slots,
         )  # fmt: skip
 
     def rest(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Output, and what the next layer's first product reads, or nothing."""
-        rows, scales = quantise(attended, early=EARLY)
+        rows, scales = quantise(attended)
         projected = vllm_ops.cutlass_scaled_mm(
             rows, self._out, scales, self._out_scales, residual.dtype
         )
