@@ -69,10 +69,16 @@ class Key(msgspec.Struct, frozen=True):
 class Editor:
     """Speaks to one server; blocking, so that nothing of ours is in the way."""
 
-    def __init__(self, root: Path, options: Sequence[str], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        options: Sequence[str],
+        settings: dict[str, Any],
+        server: str = "bench.latency.through_server",
+    ) -> None:
         path = os.pathsep.join(str(root / part) for part in PARTS)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.latency.through_server", *options],
+            [sys.executable, "-m", server, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([path, str(ROOT)])},

@@ -20,6 +20,7 @@ from dg_engine.job import CanvasJob, Priority
 from dg_lsp import server as entry
 from dg_lsp import transport
 from dg_lsp.completion import Completer
+from dg_lsp.language_server import Server
 from dg_lsp.methods import inline_completion
 from dg_lsp.protocol import Protocol
 from dg_lsp.results import Completion
@@ -163,13 +164,16 @@ def _sample() -> None:
             noted.append((f"{who} {' < '.join(where)}", now, now))
 
 
-def main() -> None:
-    """Serve."""
+def watch() -> None:
+    """Note what happens from now on."""
     _watch_collections()
     _watch_messages()
     _watch_answers()
     _watch_jobs()
-    server = entry.create_server()
+
+
+def hand_over(server: Server) -> None:
+    """Have a server say what was noted, to whom asks for `bench/stages`."""
 
     @server.feature("bench/stages")
     async def stages(params: Any) -> list[tuple[str, float, float]]:
@@ -177,6 +181,12 @@ def main() -> None:
         del noted[: len(taken)]
         return taken
 
+
+def main() -> None:
+    """Serve."""
+    watch()
+    server = entry.create_server()
+    hand_over(server)
     if SAMPLE in sys.argv[1:]:
         threading.Thread(target=_sample, daemon=True).start()
     entry.run_stdio(lambda: server)

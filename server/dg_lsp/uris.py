@@ -34,6 +34,7 @@ def normalised(uri: str) -> str:
     return f"{parts['scheme'].lower()}:{where}{path}{parts['rest']}"
 
 
+@functools.lru_cache(4096)
 def path_of(uri: str) -> str:
     """The path in a URI as people write it: `/a/b.py`, `c:/a/b.py`, `Untitled-1`."""
     parts = _PARTS.fullmatch(uri)
@@ -71,6 +72,7 @@ def root_of(uri: str, roots: Sequence[str]) -> str | None:
     return max(holding, key=lambda root: len(_folder(root)), default=None)
 
 
+@functools.lru_cache(256)
 def _folder(root: str) -> str:
     return path_of(root).rstrip("/") + "/"
 
