@@ -2,6 +2,7 @@
 
     python -m bench.gpu.parity FOLDER [--checkpoints 32]     solves on the CPU and writes FOLDER
     python bench/gpu_engine.py --stages parity-anchored parity-symmetric --parity FOLDER
+    python -m bench.gpu.parity FOLDER --rounded              what bfloat16 alone changes, on the CPU
 
 Windows of 24 tokens, so that the rules differ, and heads of the size that our attention takes. The
 jobs are of every kind of sampling; they are solved by the PyTorch engine in float32 with the
@@ -103,12 +104,15 @@ def write(folder: Path, seed: int) -> None:
     weights = {name: tensor.bfloat16() for name, tensor in weights.items()}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     for rule in MaskRule:
-        solve(folder, rule)
+        solved = [Case(*one) for one in solve(folder, rule, torch.float32)]
+        solved_by(folder, rule).write_bytes(msgspec.json.encode(solved))
 
 
-def solve(folder: Path, rule: MaskRule) -> None:
-    """The CPU's frames of every job."""
-    loaded = load(folder, device=CPU, dtype=torch.float32, mask_rule=rule)
+def solve(
+    folder: Path, rule: MaskRule, dtype: torch.dtype
+) -> list[tuple[CanvasJob, list[Frame]]]:  # fmt: skip
+    """Every job with the CPU's frames."""
+    loaded = load(folder, device=CPU, dtype=dtype, mask_rule=rule)
     base = loaded.solver
     solver = Solver(
         base.model,
@@ -119,11 +123,10 @@ def solve(folder: Path, rule: MaskRule) -> None:
         draws=lambda seeds: HashedDraws(seeds, loaded.config.vocab_size, CPU),
     )
     with torch.inference_mode():
-        solved = [
-            Case(job, [frame for frame in solver.run(job, solver.clock()) if frame is not None])
+        return [
+            (job, [frame for frame in solver.run(job, solver.clock()) if frame is not None])
             for job in jobs()
         ]
-    solved_by(folder, rule).write_bytes(msgspec.json.encode(solved))
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
@@ -203,17 +206,39 @@ async def compare(folder: Path, stage: str, rehearse: bool, report: Report) -> N
             total.join(agreed)
     finally:
         await engine.close()
-    report.tell(
-        f"  {rule}, {options.dtype}: {len(checkpoints)} checkpoints, {whole} of them wholly the "
+    for line in told(f"{rule}, {options.dtype}", len(checkpoints), whole, total):
+        report.tell(line)
+
+
+def told(name: str, checkpoints: int, whole: int, total: Agreement) -> list[str]:
+    """Lines on all checkpoints, of which `whole` have no frame but the CPU's."""
+    lines = [
+        f"  {name}: {checkpoints} checkpoints, {whole} of them wholly the "
         f"CPU's; {total.answers} of {total.jobs} answers and {total.equal} of {total.frames} "
         f"frames are; entropies of those differ by {total.furthest:.1e} nats at most"
-    )
+    ]
     if total.parted:
         unsure = sorted(total.parted)
-        report.tell(
+        lines.append(
             f"    {len(unsure)} jobs part from the CPU's where its entropy is {unsure[0]:.3f} to "
             f"{unsure[-1]:.3f} nats, {unsure[len(unsure) // 2]:.3f} in the middle"
         )
+    return lines
+
+
+def rounded(folder: Path, rule: MaskRule) -> list[str]:
+    """How many of its own frames the CPU gives again in bfloat16."""
+    total, whole, checkpoints = Agreement(), 0, checkpoints_in(folder)
+    for checkpoint in checkpoints:
+        cases = msgspec.json.decode(solved_by(checkpoint, rule).read_bytes(), type=list[Case])
+        agreed = Agreement()
+        for case, (_, frames) in zip(
+            cases, solve(checkpoint, rule, torch.bfloat16), strict=True
+        ):  # fmt: skip
+            agreed.add(case, frames)
+        whole += agreed.equal == agreed.frames
+        total.join(agreed)
+    return told(f"{rule}, bfloat16 on the CPU", len(checkpoints), whole, total)
 
 
 async def compare_one(engine: VllmEngine, checkpoint: Path, rule: MaskRule) -> Agreement:
@@ -231,11 +256,16 @@ async def compare_one(engine: VllmEngine, checkpoint: Path, rule: MaskRule) -> A
 
 
 def main() -> None:
-    """Write the checkpoints."""
+    """Write the checkpoints, or solve theirs again."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--checkpoints", type=int, default=32)
+    parser.add_argument("--rounded", action="store_true", help="solve again in bfloat16")
     options = parser.parse_args()
+    if options.rounded:
+        for rule in MaskRule:
+            print("\n".join(rounded(options.folder, rule)), flush=True)
+        return
     for seed in range(options.checkpoints):
         write(options.folder / str(seed), seed)
 

@@ -4,8 +4,8 @@
 
 FOLDER holds kernels.json and peers.json (bench.gpu.kernels, bench.gpu.peers), moe.json
 (bench.gpu.moe), ours.json and upstream.json with the kernels of a block (bench/gpu_engine.py); and
-if they were measured, defaults.json (ours without options), tp2.json (ours on two GPUs) and what
-the stages answers-* and parity-* said.
+if they were measured, defaults.json (ours without options), tp2.json (ours on two GPUs),
+few_rows.json (bench.gpu.few_rows) and what the stages answers-*, nvfp4 and parity-* said.
 """
 
 from __future__ import annotations
@@ -80,6 +80,20 @@ def optional(folder: Path, name: str) -> Row:
     return load(folder, name) if (folder / name).exists() else {}
 
 
+def few_rows(folder: Path) -> dict[str, Row]:
+    """Microseconds of a feed-forward block and of its experts' products, by rows."""
+    measured = optional(folder, "few_rows.json")
+    found: dict[str, Row] = {
+        rows: {"block_us": one["chosen"]["ours"], "block_vllm_us": one["chosen"]["vLLM's products"]}
+        for rows, one in measured.get("blocks", {}).items()
+    }
+    for row in measured.get("products", []):
+        for name in ("in", "out"):
+            best = min(row[name][block]["best"][0]["us"] for block in ("16", "32"))
+            found[str(row["rows"])] |= {f"{name}_us": best, f"{name}_vllm_us": row[name]["vllm_us"]}
+    return found
+
+
 def said(folder: Path) -> dict[str, list[str]]:
     """What stages told of answers that are the CPU's, by stage."""
     files = {name: folder / f"{name}.txt" for name in (*SAID, *SAID_TOO)}
@@ -145,6 +159,8 @@ def gathered(folder: Path, date: str) -> Row:
         "line_parts": ours["line_parts"],
         "line_joined": ours.get("line_joined", {}),
         "feed_forward": ours.get("feed_forward", {}),
+        "whole_layers": ours.get("whole_layers", {}),
+        "few_rows": few_rows(folder),
         "defaults": optional(folder, "defaults.json"),
         "two_gpus": optional(folder, "tp2.json"),
         "answers": said(folder),
@@ -305,6 +321,25 @@ def further(found: Row) -> Iterator[str]:
             "\nOf the length of what a layer adds; FP8 rounds a row anew wherever sums come out in "
             "another order.\n"
         )
+    for rows, one in found.get("whole_layers", {}).items():
+        worst = ", ".join(f"{name} {error:.2g}" for name, error in one["worst"].items())
+        yield (
+            f"\n{one['layers']} layers whose parts are joined, {rows} rows, beside upstream's "
+            f"operations, length of the difference over the length, worst layer: {worst} "
+            "(`handed`: what the next layer multiplies, in FP8).\n"
+        )
+    if found.get("few_rows"):
+        yield "\nBy our products of experts and by vLLM's kernel, microseconds in one run:\n\n"
+        yield "| rows | block: ours / vLLM's | first product | second product |\n"
+        yield "|---|---|---|---|\n"
+        for rows, one in found["few_rows"].items():
+            pairs = [
+                f"{one[f'{name}_us']:.1f} / {one[f'{name}_vllm_us']:.1f}"
+                if f"{name}_us" in one
+                else ""
+                for name in ("block", "in", "out")
+            ]
+            yield f"| {rows} | " + " | ".join(pairs) + " |\n"
     if found.get("two_gpus"):
         both = found["two_gpus"]
         yield "\n## Two GPUs (`tensor_parallel_size` 2)\n\n| | at once | ms |\n|---|---|---|\n"
