@@ -53,10 +53,13 @@ LISTED: dict[str, str] = {
             "PYTHONPATH=kernels:. python -m bench.gpu.peers --kernels RUN/kernels.json "
             "--out RUN/peers.json",
             "python -m bench.gpu.moe --out RUN",
+            "PYTHONPATH=engine:server:kernels:. python -m bench.gpu.few_rows "
+            "--out RUN/few_rows.json",
         ),
         "measures on a GPU; tests/kernels run the kernels in the interpreter",
     ),
     "python -m bench.gpu.parity FOLDER": "writes what a GPU is held to; tests/test_gpu_bench.py",
+    "python -m bench.gpu.nvfp4 FOLDER": "writes what a GPU is held to; tests/test_nvfp4_bench.py",
     "python -m bench.gpu.results RUN --date DATE": (
         "joins what a GPU was measured to do; tests/test_gpu_bench.py joins made-up figures"
     ),
