@@ -153,7 +153,7 @@ def multiply(
     Args:
         rows: [assignments / copies, depth], contiguous, of the experts' dtype.
         row_scales: float32, one for each row.
-        experts: [experts, columns, depth], contiguous.
+        experts: [experts, columns, depth], contiguous, a row of which is whole 16 bytes.
         expert_scales: float32 [experts, columns], or with a last axis of 1.
         places: of the assignments, by `place` with the same `block`.
         out: [assignments, columns], contiguous; written, and returned.

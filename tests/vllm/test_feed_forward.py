@@ -183,3 +183,52 @@ def test_layers_run_whole_where_our_attention_is_between_them(
 @pytest.mark.parametrize(("version", "known"), [("0.26.0+cu130", True), ("0.32.0", False)])
 def test_blocks_are_for_the_release_they_were_tried_on(version: str, known: bool):
     assert knows_layers(version) == known
+
+
+def fp8_layer(hidden: int, inner: int) -> Any:
+    """Weights of a block of four experts, of which a row has two."""
+
+    def fp8(*shape: int) -> Tensor:
+        return torch.zeros(shape).to(torch.float8_e4m3fn)
+
+    def linear(columns: int, depth: int) -> Any:
+        return SimpleNamespace(weight=fp8(columns, depth).t(), weight_scale=torch.ones(columns, 1))
+
+    norm = SimpleNamespace(weight=torch.ones(hidden), variance_epsilon=1e-6)
+    experts = SimpleNamespace(
+        quant_method=CompressedTensorsW8A8Fp8MoEMethod(False),
+        w13_weight=fp8(4, 2 * inner, hidden), w2_weight=fp8(4, hidden, inner),
+        w13_weight_scale=torch.ones(4, 2 * inner, 1), w2_weight_scale=torch.ones(4, hidden, 1),
+        moe_config=SimpleNamespace(experts_per_token=2),
+    )  # fmt: skip
+    names = ("", "_1", "_2")
+    return SimpleNamespace(
+        moe=SimpleNamespace(
+            experts=SimpleNamespace(routed_experts=experts), per_expert_scale=torch.ones(4)
+        ),
+        mlp=SimpleNamespace(
+            gate_up_proj=linear(2 * inner, hidden), down_proj=linear(hidden, inner)
+        ),
+        router=SimpleNamespace(proj=lambda rows: (rows[:, :4], None), scale=norm.weight),
+        layer_scalar=torch.ones(1), post_attention_layernorm=norm,
+        pre_feedforward_layernorm=norm, pre_feedforward_layernorm_2=norm,
+        **{f"post_feedforward_layernorm{name}": norm for name in names},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "ours"),
+    [(32, 16, True), (384, 16, True), (385, 16, False), (4, 16, False), (32, 24, False)],
+)
+def test_few_rows_are_multiplied_by_our_kernel(
+    monkeypatch: pytest.MonkeyPatch, rows: int, inner: int, ours: bool
+):
+    block = feed_forward.FeedForward(fp8_layer(32, inner))
+    asked: list[str] = []
+    monkeypatch.setattr(
+        gemma4, "gemma4_fused_routing_kernel_triton", lambda logits, *_: (logits, logits)
+    )
+    monkeypatch.setattr(block, "_few", lambda *_: asked.append("ours"))
+    monkeypatch.setattr(block, "_many", lambda *_: asked.append("vLLM's"))
+    block._routed(SimpleNamespace(router=torch.zeros(rows, 32)))
+    assert asked == ["ours" if ours else "vLLM's"]

@@ -32,6 +32,8 @@ WHOLE = "dg_whole_layer"
 
 FEW_ROWS = range(8, 385)
 """Of a batch whose experts are multiplied by our kernel: where most experts have a block or two."""
+DESCRIBED_BYTES = 16
+"""A tensor descriptor's rows, FP8 here, are multiples of so many."""
 
 _blocks: dict[str, FeedForward] = {}
 _side: dict[int, torch.cuda.Stream] = {}
@@ -61,6 +63,8 @@ class FeedForward:
             raise Unfit("experts that are not FP8")
         if any(len(scales.shape) != 3 for scales in (self._in_scales, self._out_scales)):
             raise Unfit("experts that are not scaled by channel")
+        depths = (self._experts_in.shape[2], self._experts_out.shape[2])
+        self._described = all(depth % DESCRIBED_BYTES == 0 for depth in depths)
         self._router, self._expert_scale = layer.router.proj, layer.moe.per_expert_scale
         self._chosen = int(layer.moe.experts.routed_experts.moe_config.experts_per_token)
         self._scalar = layer.layer_scalar
@@ -112,7 +116,7 @@ class FeedForward:
         weights, ids = gemma4.gemma4_fused_routing_kernel_triton(
             logits, self._chosen, self._expert_scale
         )
-        if len(logits) in FEW_ROWS:
+        if len(logits) in FEW_ROWS and self._described:
             return self._few(entered, weights, ids)
         return self._many(entered, weights, ids)
 
