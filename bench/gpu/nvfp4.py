@@ -136,7 +136,7 @@ def write(model: Path, folder: Path) -> None:
 def main() -> None:
     """Quantise, and solve."""
     # The server's packages, which a GPU's machine need not have.
-    from bench.gpu.reference import jobs, solver_of
+    from bench.gpu.reference import solve
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -147,14 +147,7 @@ def main() -> None:
         options.folder / PLAIN, device=torch.device("cpu"), dtype=torch.float32,
         mask_rule=MaskRule.SYMMETRIC,
     )  # fmt: skip
-    solver = solver_of(loaded)
-    solved: list[Solved] = []
-    with torch.inference_mode():
-        for kind, job in jobs(loaded, options.count):
-            frames = [frame for frame in solver.run(job, solver.clock()) if frame is not None]
-            kept = [msgspec.structs.replace(frame, ms={}) for frame in frames]
-            solved.append(Solved(kind, job, kept))
-    (options.folder / ANSWERS).write_bytes(msgspec.json.encode(solved))
+    (options.folder / ANSWERS).write_bytes(msgspec.json.encode(solve(loaded, options.count)))
 
 
 def read_answers(folder: Path) -> list[Solved]:

@@ -74,6 +74,18 @@ def jobs(loaded: Loaded, count: int) -> list[tuple[str, CanvasJob]]:
     return found
 
 
+def solve(loaded: Loaded, count: int) -> list[Solved]:
+    """The jobs of so many held-out lines with the frames of these weights."""
+    solver = solver_of(loaded)
+    solved: list[Solved] = []
+    with torch.inference_mode():
+        for kind, job in jobs(loaded, count):
+            frames = [frame for frame in solver.run(job, solver.clock()) if frame is not None]
+            kept = [msgspec.structs.replace(frame, ms={}) for frame in frames]
+            solved.append(Solved(kind, job, kept))
+    return solved
+
+
 def main() -> None:
     """Write the reference file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -83,14 +95,7 @@ def main() -> None:
     loaded = load(
         find_model(None), device=CPU, dtype=torch.float32, mask_rule=MaskRule.SYMMETRIC
     )  # fmt: skip
-    solver = solver_of(loaded)
-    solved: list[Solved] = []
-    with torch.inference_mode():
-        for kind, job in jobs(loaded, options.count):
-            frames = [frame for frame in solver.run(job, solver.clock()) if frame is not None]
-            kept = [msgspec.structs.replace(frame, ms={}) for frame in frames]
-            solved.append(Solved(kind, job, kept))
-    reference = Reference(weights_of(find_model(None)), solved)
+    reference = Reference(weights_of(find_model(None)), solve(loaded, options.count))
     options.out.write_bytes(msgspec.json.encode(reference))
 
 
