@@ -387,7 +387,8 @@ class Places(NamedTuple):
 def place(ids: Tensor, experts: int, block: int) -> Places:
     """See dg_kernels.experts.place; without anything behind the rows in use."""
     flat = ids.flatten().cpu()
-    rows, of = [], []
+    rows: list[Tensor] = []
+    of: list[int] = []
     for expert in range(experts):
         mine = (flat == expert).nonzero().flatten().int()
         padding = -len(mine) % block
@@ -412,10 +413,9 @@ def multiply(
     copies: int = 1,
 ) -> Tensor:
     """See dg_kernels.experts.multiply; float32, from the chosen expert of each assignment."""
-    flat = ids.flatten().long()
     wide = (rows.float() * row_scales.view(-1, 1)).repeat_interleave(copies, 0)
     scaled = experts.float() * expert_scales.view(*experts.shape[:2], 1)
-    found = torch.stack([scaled[e] @ row for e, row in zip(flat.tolist(), wide, strict=True)])
+    found = torch.einsum("acd,ad->ac", scaled[ids.flatten().long()], wide)
     return found if weights is None else found * weights.view(-1, 1)
 
 
@@ -453,7 +453,8 @@ def rotate(
     size = len(query_weight)
     split = qkv.view(len(qkv), -1, size)
     key_heads = (split.shape[1] - heads) // 2
-    query, key, value = split.split([heads, key_heads, key_heads], 1)
+    query, key = split[:, :heads], split[:, heads : heads + key_heads]
+    value = split[:, heads + key_heads :]
     cosine, sine = turns[positions].float()[:, None].chunk(2, -1)
 
     def turned(rows: Tensor, weight: Tensor) -> Tensor:
