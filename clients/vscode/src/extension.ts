@@ -67,6 +67,8 @@ class Extension implements Disposable {
   readonly #server: ServerProcess;
   readonly #all: Disposable;
   #program: string | undefined;
+  /** Next edits are switched on or off: written when it is over, and only then seen. */
+  #switching: Promise<void> = Promise.resolve();
 
   constructor(private readonly context: ExtensionContext) {
     this.#status = new StatusItem({
@@ -190,6 +192,12 @@ class Extension implements Disposable {
     else await this.begin();
   }
 
+  #toggleNextEdit(): Promise<void> {
+    const toggled = this.#switching.then(() => setNextEdit(!this.#proposesNextEdits()));
+    this.#switching = toggled.catch(() => {}); // the editor tells who switched
+    return toggled;
+  }
+
   #proposesNextEdits(): boolean {
     return nextEditSetting() ?? this.#server.proposesNextEdits;
   }
@@ -295,8 +303,11 @@ class Extension implements Disposable {
       compareEdit: () => this.#preview.compare(),
       nextEdit: (key) => this.#next.go(key),
       dismissNextEdit: () => this.#next.dismiss(),
-      toggleNextEdit: () => setNextEdit(!this.#proposesNextEdits()),
-      menu: () => this.#status.menu(this.#proposesNextEdits()),
+      toggleNextEdit: () => this.#toggleNextEdit(),
+      menu: async () => {
+        await this.#switching;
+        await this.#status.menu(this.#proposesNextEdits());
+      },
       pauseFile: () =>
         this.#pause(() => {
           const uri = document()?.uri.toString();

@@ -166,9 +166,12 @@ export class Editor {
   /** Put the cursor at line:column, from 1. */
   async goto(line, column) {
     const widget = this.page.locator(".quick-input-widget");
+    const box = widget.locator("input:focus");
     await this.press("Control+g");
-    await widget.locator("input").first().waitFor();
+    await box.waitFor();
+    await this.until(() => box.inputValue(), ":");
     await this.type(`${line}:${column}`);
+    await widget.locator(".monaco-list-row", { hasText: `${line} ` }).waitFor();
     await this.press("Enter");
     await widget.waitFor({ state: "hidden" });
   }
@@ -230,6 +233,8 @@ export class Editor {
   async wake(text, milliseconds = 2 * WAIT_MS) {
     const end = Date.now() + milliseconds;
     await this.reaches(() => this.status(), /^dg-tiny( ·|$)/, milliseconds / 2);
+    // What stands there already must not be typed over: it would not be offered again.
+    if (await this.reaches(() => this.ghost(), text, 500)) return;
     while (Date.now() < end) {
       await this.press("x", "Backspace");
       if (await this.reaches(() => this.ghost(), text, 4000)) return;
@@ -237,26 +242,21 @@ export class Editor {
     throw new Error(`no ghost text "${text}", status "${await this.status()}"`);
   }
 
-  /** The text in the editor, as the window shows it. */
+  /** The text in the editor, as the window shows it: looked at in one moment, for lines come and go. */
   async text() {
-    const lines = await this.page.locator(".editor-instance .view-lines > .view-line").all();
-    const placed = await Promise.all(
-      lines.map((line) =>
-        line.evaluate((node) => {
+    return this.page.evaluate(() => {
+      const ghosts = ".ghost-text-decoration, .ghost-text-decoration-preview";
+      const lines = [...document.querySelectorAll(".editor-instance .view-lines > .view-line")];
+      return lines
+        .map((node) => {
           const clone = node.cloneNode(true);
-          for (const ghost of clone.querySelectorAll(
-            ".ghost-text-decoration, .ghost-text-decoration-preview",
-          )) {
-            ghost.remove();
-          }
+          for (const ghost of clone.querySelectorAll(ghosts)) ghost.remove();
           return { top: Number.parseFloat(node.style.top), text: clone.textContent ?? "" };
-        }),
-      ),
-    );
-    return placed
-      .sort((a, b) => a.top - b.top)
-      .map(({ text }) => text.replaceAll("\u00a0", " ").replaceAll("\u200b", ""))
-      .join("\n");
+        })
+        .sort((a, b) => a.top - b.top)
+        .map(({ text }) => text.replaceAll("\u00a0", " ").replaceAll("\u200b", ""))
+        .join("\n");
+    });
   }
 
   /** The text as saved. */

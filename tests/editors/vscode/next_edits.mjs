@@ -32,6 +32,8 @@ ${MIDDLE}    return a + b + ${name}
     // Pasted at once: what is typed counts as an edit of each line.
     await editor.page.evaluate((pasted) => navigator.clipboard.writeText(pasted), text);
     await editor.press("Control+a", "Control+v");
+    // It comes a moment later, to where the focus is then; its end is in sight.
+    await editor.until(() => editor.text(), new RegExp(`return a \\+ b \\+ ${name}\\s*$`));
     await editor.goto(1, 11);
     await editor.press("Shift+ArrowRight");
     await editor.type("first");
