@@ -1,6 +1,7 @@
 """The real server with a scripted engine; as a program, `-m tests.scripted_server FOLDER JSON`.
 
-The script is an object: `answers`, `drafts`, `load` ("now", "later" or an error sentence), `child`.
+The script is an object: `answers`, `drafts`, `score` (nats a token), `child`, and `load` ("now",
+"later" or an error sentence).
 Tests steer the engine by messages of their own: `test/release`, `test/hold`, `test/loaded`, and
 the requests `test/engine`, `test/shown` and `test/shown_ahead` (what every job, or every one of
 the lowest priority, showed the model); `test/fail` is a
@@ -42,6 +43,7 @@ def scripted_server(folder: Path, script: dict[str, Any]) -> Server:
         tokenizer,
         script.get("answers", [""]),
         drafts=script.get("drafts", 1),
+        score=script.get("score", -0.1),
         ahead=script.get("ahead", [""]),
         loaded=loaded if load in ("now", "later") else None,
         load_error="" if load in ("now", "later") else load,

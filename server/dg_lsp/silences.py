@@ -35,10 +35,17 @@ def without_engine(model: ModelStatus, sentence: str) -> Silence:
     return Silence(Why.LOADING if loads else Why.ENGINE_DOWN, model.message or sentence)
 
 
-def unsure(confidence: float, wanted: float) -> Silence:
-    """The model is less sure of what it proposes than the user wants it to be."""
+def unsure(confidence: float, least: float, wanted: float) -> Silence:
+    """The model is less sure of what it proposes than is `wanted`.
+
+    `least` is the user's setting; a place may want more.
+    """
     percent = math.floor(100 * confidence)  # rounded, it could be what is wanted
-    sentence = f"The model was {percent}% sure; the setting minConfidence wants {wanted:.0%}."
+    sentence = f"The model was {percent}% sure; the setting minConfidence wants {least:.0%}."
+    if wanted > least:
+        sentence = (
+            f"The model was {percent}% sure; a line that is whole already wants {wanted:.0%}."
+        )
     return Silence(Why.UNSURE, sentence)
 
 

@@ -233,6 +233,14 @@ def without_the_line_above(text: str, place: Place) -> str:
     return text
 
 
+def with_words_in_prose(text: str, place: Place) -> str:
+    """Nothing, when it has no letter and stands in a comment or a string: a point is no help."""
+    if any(char.isalpha() for char in text):
+        return text
+    comment = place.view.line_before.lstrip().startswith(comment_mark(place.view.language))
+    return "" if comment or is_in_text(place.view) else text
+
+
 def without_masks(text: str, place: Place) -> str:
     """Nothing, when the model copied the mask of a secret."""
     return "" if place.masked and holds_mask(text) else text
@@ -290,6 +298,7 @@ FILTERS: list[tuple[Filter, str]] = [
     (without_second_import, "The file imports this already."),
     (without_the_line_above, "The line above already says this."),
     (where_it_is_run, "The line above leaves the block, so nothing here would be run."),
+    (with_words_in_prose, "The model proposed only points or figures for this text."),
     (with_words_apart, "The proposal would run into what follows the cursor."),
     (without_repeated_rest, "What follows the cursor already says this."),
     (without_repeated_lines, "The next lines already say this."),

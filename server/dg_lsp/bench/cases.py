@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import NamedTuple
 
@@ -16,11 +17,14 @@ from dg_lsp.lines import Lines
 from dg_lsp.prompts.base import PromptFormat
 from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.prompts.view import CursorView, view_at
+from dg_lsp.restraint import confidence_wanted
 from dg_lsp.scope import opens_block
 from dg_lsp.suggestion import Place, suggestion_of
 
 OPEN_LINE = "open-line"
 """A kind of hole that is one line with its line break in front: short, and yet not single-line."""
+_LEAST = 1e-9
+"""Confidence that any answer has."""
 _CASES = 16
 _BLOCKS = frozenset({"lines", "span", "block"})
 
@@ -110,8 +114,10 @@ async def ask(subject: Subject, case: Case, job: CanvasJob) -> Answer:
     if last is None or not last.ids:
         return Answer("", 0, last.forwards if last else 0, ms)
     raw = subject.prompts.answer(filled_in(job, last.ids[0], last.widths[0]))
+    # Where a place asks for more than any setting, as the server does unasked.
+    is_sure = not last.scores or math.exp(last.scores[0]) >= confidence_wanted(_LEAST, case.view)
     return Answer(
-        shown(raw, case),
+        shown(raw, case) if is_sure else "",
         last.step,
         last.forwards,
         ms,

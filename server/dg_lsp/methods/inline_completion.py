@@ -12,6 +12,7 @@ from dg_lsp.commands import accepted
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.notebooks import ALONE
 from dg_lsp.positions import Position
+from dg_lsp.restraint import confidence_wanted
 from dg_lsp.session import Session
 from dg_lsp.shown.desk import Request, Served
 from dg_lsp.silences import (
@@ -124,9 +125,10 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     completion = await desk.ask(completer, request, deadline)
     if not completion.insert or (not request.invoked and completion.is_mere_draft):
         return of_completion(completion, limit)
-    confidence, wanted = completion.confidence, completer.settings.least_confidence
+    confidence = completion.confidence
+    wanted = confidence_wanted(completer.settings.least_confidence, request.view)
     if not request.invoked and 0 < confidence < wanted:  # 0 where the model does not say
-        return unsure(confidence, wanted)
+        return unsure(confidence, completer.settings.least_confidence, wanted)
     newest = session.documents.get(request.document.uri)
     served = CHANGED if newest is None else desk.offered(request, newest, completion)
     if isinstance(served, Served) and configuration.prefetch:
