@@ -1,6 +1,6 @@
 // Next edits in VS Code: marked, gone to, made as one step, dismissed; Tab stays what it is elsewhere.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { Editor } from "./editor.mjs";
@@ -43,12 +43,15 @@ const drawn = () => edits.drawn();
 const untilDrawn = (expected) => edits.untilDrawn(expected);
 const untilAt = (line, column) => edits.untilAt(line, column);
 
+/** How much of it was looked at; the server may write more at any moment. */
+let heard = 0;
+
 /** What the server was told of its proposals, since it was last asked for. */
 function told() {
-  const path = join(editor.scripted, "next_edits.txt");
-  const text = readFileSync(path, "utf8");
-  rmSync(path);
-  return text.split("\n").filter((line) => line !== "");
+  const lines = readFileSync(join(editor.scripted, "next_edits.txt"), "utf8").split("\n");
+  const fresh = lines.slice(heard, -1);
+  heard = lines.length - 1;
+  return fresh;
 }
 
 test("as long as it is off nothing is proposed, and Tab indents", async () => {
