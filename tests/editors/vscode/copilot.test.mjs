@@ -1,6 +1,7 @@
 // Beside GitHub Copilot: it is said once, both offers stand in one list, and Tab takes what is shown.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { Editor } from "./editor.mjs";
 import { NextEdits, NOTHING, SHOWN } from "./next_edits.mjs";
 import { installCopilot } from "./others.mjs";
@@ -77,6 +78,16 @@ test("when it does, the first suggestion comes with a notice, which can pause ou
   await editor.until(() => editor.status(), /^dg-tiny/);
 });
 
+/** The ghost text that stands there after a key, which may still be drawing another one. */
+async function settledGhost() {
+  for (let before; ; ) {
+    const now = await editor.ghost();
+    if (now === before) return now;
+    before = now;
+    await delay(200);
+  }
+}
+
 test("both stand in one list, and Tab takes the one that is shown, once", async () => {
   for (const turns of [0, 1]) {
     const head = await anew();
@@ -88,11 +99,13 @@ test("both stand in one list, and Tab takes the one that is shown, once", async 
       seen.add(await editor.ghost());
       return seen.size;
     }, 2);
-    const shown = await editor.ghost();
+    const shown = await settledGhost();
     const other = [...seen].find((ghost) => ghost !== shown);
     if (turns > 0) {
-      await editor.press("Alt+]");
-      await editor.untilGhost(other);
+      await editor.until(async () => {
+        await editor.press("Alt+]");
+        return settledGhost();
+      }, other);
     }
     await editor.press("Tab");
     await editor.untilGhost("");
