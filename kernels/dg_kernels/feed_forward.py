@@ -70,8 +70,8 @@ def _enter_kernel(
 
 @triton.jit
 def _activate_kernel(
-    gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    gate_up, active, scales, greatest, least, SIZE: tl.constexpr, BLOCK: tl.constexpr
+):
     at = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -141,12 +141,7 @@ def _quantise_kernel(
     _quantise(x, rows + at, scales + row_at, column, inside, greatest, least)
 
 
-def enter(
-    attended: Tensor,
-    residual: Tensor,
-    norms: Norms,
-    dtype: torch.dtype = FP8,
-) -> Entered:
+def enter(attended: Tensor, residual: Tensor, norms: Norms, dtype: torch.dtype = FP8) -> Entered:
     """From the attention's output to what the dense part, the experts and the router read.
 
     Args:
@@ -179,10 +174,9 @@ def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]
     active = torch.empty(rows, size, dtype=dtype, device=gate_up.device)
     scales = torch.empty(rows, 1, dtype=torch.float32, device=gate_up.device)
     if rows:
-        warps = 4 if size <= 1024 else WARPS
         _activate_kernel[(rows,)](
             gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), num_warps=warps,
+            BLOCK=triton.next_power_of_2(size), num_warps=4 if size <= 1024 else WARPS,
         )  # fmt: skip
     return active, scales
 
