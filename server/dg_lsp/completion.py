@@ -138,25 +138,26 @@ class Completer:
         spent = self.prompt_format.encode_ms
         shown, is_masked = prompt_view(view, self.settings.budget)
         job = self._hole(shown, blocks, alternatives, job_id, deadline_ms, priority)
-        seen = key_of(job)
+        place = Place(view=view, multi_line=blocks, masked=is_masked)
+        seen = asked = key_of(job)
         if goes_on:
             job = warm_job(job, self.prompt_format.encode(unix(goes_on)))
+            asked = key_of(job)
         watch.lap_prompt(self.prompt_format.encode_ms - spent)
 
         async def ask() -> Answer:
             if before_engine is not None:
                 await before_engine()
                 watch.lap("wait")
-            # The filters need the syntax around the cursor: it is read while the engine works.
-            reading = asyncio.get_running_loop().call_soon(window_of, view)
+            # What the filters need of the code around the cursor is read while the engine works.
+            reading = asyncio.get_running_loop().call_soon(_read_around, place)
             try:
                 return await self._runner.run(job, on_draft)
             finally:
                 reading.cancel()
 
-        answer = await self.memory.answer(job, ask)
+        answer = await self.memory.answer(job, ask, asked)
         watch.skip()
-        place = Place(view=view, multi_line=blocks, masked=is_masked)
         rows = range(len(answer.frame.ids)) if answer.frame else range(0)
         # Several rows may come to the same text.
         looked_at = rows[: 1 if alternatives == 1 else 2 * alternatives]
@@ -281,6 +282,14 @@ def _view_of(source: Source, offset: int) -> CursorView:
         language=source.language,
         context=source.context,
     )
+
+
+def _read_around(place: Place) -> None:
+    """Have what the filters need of a place, whatever is proposed there, read and remembered."""
+    window = window_of(place.view)
+    if window is not None:
+        window.bar  # noqa: B018 - remembered
+    place.balance_with("")
 
 
 def _distinct(texts: list[str]) -> list[str]:

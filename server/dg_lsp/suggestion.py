@@ -149,19 +149,34 @@ def without_repeated_rest(text: str, place: Place) -> str:
 
 def without_repeated_lines(text: str, place: Place) -> str:
     """Without last lines that the following lines say again; a lone closer goes only if stray."""
-    following = [line.strip() for line in place.view.after.split("\n")[1:] if line.strip()]
+    if place.view.line_after.strip():
+        return text
     lines = text.split("\n")
+    following = _first_lines(place.view.after, len(lines))
     # Compared as it will stand in the file: the first line behind what is typed already.
     whole = [place.view.line_before + lines[0], *lines[1:]]
     whole = [line.strip() for line in whole]
     for count in range(min(len(whole), len(following)), 0, -1):
-        if whole[-count:] != following[:count] or place.view.line_after.strip():
+        if whole[-count:] != following[:count]:
             continue
         kept = "\n".join(lines[:-count])
         telling = any(len(line) >= _MEANING_CHARS for line in following[:count])
         if telling or place.faults_with(kept) < place.faults_with(text):
             return kept.rstrip()
     return text
+
+
+def _first_lines(after: str, most: int) -> list[str]:
+    """The first lines below the cursor's that hold something, without the space around it."""
+    found: list[str] = []
+    start = after.find("\n") + 1
+    while start and len(found) < most:
+        end = after.find("\n", start)
+        line = after[start:].strip() if end < 0 else after[start:end].strip()
+        if line:
+            found.append(line)
+        start = end + 1
+    return found
 
 
 def at_the_indentation(text: str, place: Place) -> str:

@@ -23,7 +23,9 @@ HEAD_LINES = 160
 _LINE_CHARS = 400
 """Of one line; longer ones are data."""
 _MOST_LINES_UP = 3_000
-_REMEMBERED_LINES = 2_048
+_RUN_LINES = 64
+_DEEPEST = 10_000
+_REMEMBERED_RUNS = 128
 _CLASS = re.compile(
     r"\s*(?:[\w@()]+\s+)*?(?:class|impl(?:<[^>]*>)?|interface|struct|trait|module)\s+"
     r"(?:\w+(?:<[^>]*>)?\s+for\s+)?([A-Za-z_]\w*)"
@@ -51,7 +53,7 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class _Names(NamedTuple):
-    """The names in a line, and those with a dot between them."""
+    """The names in some lines, and those with a dot between them."""
 
     words: frozenset[str]
     dotted: frozenset[tuple[str, str]]
@@ -60,18 +62,19 @@ class _Names(NamedTuple):
 def around(lines: Lines, line: int, language: str) -> Around:
     """What is used around a line."""
     imports = _imports(_head_of(lines), language)
-    near = _code(lines, line, NEAR_LINES, imports)
+    above, here, below = _code(lines, line, imports)
     class_line = _class_above(lines, line)
     head = lines[class_line] if class_line >= 0 else ""
     named = _CLASS.match(head)
     far = named is not None and class_line < line - NEAR_LINES
-    names = [_names_in(text) for text in (*near, head)]
-    close = [_names_in(text).words for text in _code(lines, line, CLOSE_LINES, imports)]
+    # A key changes the cursor's line alone.
+    typed, others = _names_in((here,)), _names_in((*above, *below, head))
+    close = _names_in((*above[-CLOSE_LINES:], *below[:CLOSE_LINES]))
     return Around(
         imports=imports,
-        words=frozenset[str]().union(*(found.words for found in names)),
-        close=frozenset[str]().union(*close),
-        dotted=frozenset[tuple[str, str]]().union(*(found.dotted for found in names)),
+        words=others.words | typed.words,
+        close=close.words | typed.words,
+        dotted=others.dotted | typed.dotted,
         class_name=named[1] if named is not None and far else "",
     )
 
@@ -102,34 +105,58 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-@lru_cache(_REMEMBERED_LINES)
-def _names_in(line: str) -> _Names:
-    return _Names(words_in(line), frozenset(_DOTTED.findall(line)))
+@lru_cache(_REMEMBERED_RUNS)
+def _names_in(lines: tuple[str, ...]) -> _Names:
+    text = "\n".join(lines)  # over whose breaks no name goes on
+    return _Names(words_in(text), frozenset(_DOTTED.findall(text)))
 
 
-def _code(lines: Lines, line: int, margin: int, imports: tuple[Import, ...]) -> list[str]:
-    """The lines around one, without statements that import: to import is not to use."""
-    first, last = max(line - margin, 0), line + margin + 1
+def _code(lines: Lines, line: int, imports: tuple[Import, ...]) -> tuple[list[str], str, list[str]]:
+    """The lines above, at and below a line, without statements that import: to import is not to
+    use."""
+    first, last = max(line - NEAR_LINES, 0), line + NEAR_LINES + 1
     held = [text[:_LINE_CHARS] for text in lines.between(first, last)]
     for found in imports:
         for number in range(max(found.first, first), min(found.last + 1, first + len(held))):
             held[number - first] = ""
-    return held
+    return held[: line - first], held[line - first], held[line - first + 1 :]
 
 
 def _class_above(lines: Lines, line: int) -> int:
     """The line of the head of the innermost class around a line, by indentation; -1 if none."""
-    held = lines.between(max(line - _MOST_LINES_UP, 0), line + 1)
-    least = 10_000
-    for number in range(len(held) - 1, -1, -1):
-        text = held[number][:_LINE_CHARS]
-        if not text.strip():
-            continue
-        indent = len(text) - len(text.lstrip())
-        if indent < least:
-            if number < len(held) - 1 and _CLASS.match(text):
-                return line - (len(held) - 1 - number)
-            least = indent
-        if not least:
-            return -1
+    own = _code_of(lines[line])
+    least = _indent_of(own) if own else _DEEPEST
+    last, end = line, max(line - _MOST_LINES_UP, 0)
+    while last > end and least:
+        # Runs begin at the same lines whatever is typed below, so that most are known.
+        first = max((last - 1) // _RUN_LINES * _RUN_LINES, end)
+        found, least = _class_in(tuple(lines.between(first, last)), least)
+        if found >= 0:
+            return first + found
+        last = first
     return -1
+
+
+@lru_cache(_REMEMBERED_RUNS)
+def _class_in(lines: tuple[str, ...], least: int) -> tuple[int, int]:
+    """The last line that begins a class and stands out from all below it, which are indented by
+    `least` or more; -1 if none. And the indentation that is left."""
+    for number in range(len(lines) - 1, -1, -1):
+        text = _code_of(lines[number])
+        if not text or _indent_of(text) >= least:
+            continue
+        if _CLASS.match(text):
+            return number, least
+        least = _indent_of(text)
+        if not least:
+            break
+    return -1, least
+
+
+def _code_of(line: str) -> str:
+    """The start of a line, empty when it is blank."""
+    return "" if line.isspace() else line[:_LINE_CHARS].rstrip()
+
+
+def _indent_of(text: str) -> int:
+    return len(text) - len(text.lstrip())

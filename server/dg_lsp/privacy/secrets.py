@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from dg_lsp.privacy import assignments, formats
 from dg_lsp.remembered import Remembered
@@ -17,7 +18,7 @@ MIN_MASKED = 8
 """A run of as many masks in a suggestion is a secret that was copied."""
 
 _LONGEST_REMEMBERED = 2_000
-_remembered: Remembered[str] = Remembered(16_384)
+_remembered: Remembered[str] = Remembered(32_768)
 """Lines and what is shown of them."""
 _KEPT = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """All but what anybody takes for a line break."""
@@ -39,13 +40,19 @@ _LONGEST_KEY = 400
 
 
 def masked(text: str) -> str:
-    """`text` with secrets masked: as many characters, the same line breaks."""
+    """`text` with secrets masked: as many characters, the same line breaks; `text` itself where
+    there are none."""
     lines = _masked_lines(text.split("\n"))
     if _KEY_MARK in text:
         for index, start, end in _key_spans(lines):
             line = lines[index]
             lines[index] = line[:start] + _KEY_RUN.sub(_mask_run, line[start:end]) + line[end:]
-    return "\n".join(lines)
+    shown = "\n".join(lines)
+    return text if shown == text else shown
+
+
+masked_lately = lru_cache(16)(masked)
+"""As `masked`, for what is asked for again with every key: the text above the cursor's line."""
 
 
 def may_hold_key(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dg_lsp.privacy.secrets import masked, may_hold_key
+from dg_lsp.privacy.secrets import masked, masked_lately, may_hold_key
 from dg_lsp.prompts.settings import Budget
 from dg_lsp.prompts.view import CursorView, near
 
@@ -33,12 +33,17 @@ def masked_around(view: CursorView, region: str) -> tuple[CursorView, str]:
 
     A cursor may stand inside a secret, and lines may be the middle of a private key.
     """
-    text = view.before + region + view.after
-    shown = masked(text)
-    if shown == text:
-        return view, region
+    above = view.before[: view.before.rfind("\n") + 1]
+    rest = region + view.after
+    end = rest.find("\n", len(region))
+    below = rest[end:] if end >= 0 else ""
+    here = view.before[len(above) :] + rest[: len(rest) - len(below)]
+    if any(map(may_hold_key, (above, here, below))):
+        shown = masked(above + here + below)
+    else:  # then each line is masked by itself
+        shown = masked_lately(above) + masked(here) + masked_lately(below)
     start, end = len(view.before), len(view.before) + len(region)
-    return (
-        msgspec.structs.replace(view, before=shown[:start], after=shown[end:]),
-        shown[start:end],
-    )
+    before, inside, after = shown[:start], shown[start:end], shown[end:]
+    if (before, inside, after) == (view.before, region, view.after):
+        return view, region
+    return msgspec.structs.replace(view, before=before, after=after), inside

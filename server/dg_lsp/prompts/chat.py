@@ -14,7 +14,7 @@ from dg_engine.tokenizer import Tokenizer
 from dg_lsp.prompts.base import Origin, Prompt, Section
 from dg_lsp.prompts.context import CONTEXT_SHARE, diagnostics, fitting
 from dg_lsp.prompts.settings import Budget, HoleSettings, InfillSettings
-from dg_lsp.prompts.tokens import LineTokens, pieces_of, rounded_up, window_start
+from dg_lsp.prompts.tokens import LineTokens, rounded_up, window_start
 from dg_lsp.prompts.view import CursorView
 
 BOS = "<bos>"
@@ -168,12 +168,13 @@ class Chat:
 
     def _end_of(self, before: str, room: int) -> str:
         """The end of `before` that fits, cut at a line start that moves in jumps."""
-        pieces = pieces_of(before)
-        start = window_start(pieces, lambda piece: len(self._tokens.piece(piece)), room)
-        if start == len(pieces):  # the cursor's own line is longer than the room
-            ids = self._tokens.encode(pieces[-1])
+        above, line = self._tokens.above(before)
+        last = self._tokens.piece(line)
+        start = window_start(above, len(last), room)
+        if start > len(above):  # the cursor's own line is longer than the room
+            ids = self._tokens.encode(line)
             return self._tokenizer.decode(ids[rounded_up(len(ids) - room) :])
-        return "".join(pieces[start:]).removeprefix("\n" if start else "")
+        return "".join([*above.texts[start:], line]).removeprefix("\n" if start else "")
 
 
 def _fenced(text: str, language: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 from dg_engine.job import Judge, JudgeKind
@@ -13,7 +14,7 @@ from dg_lsp.prompts.base import Origin, Prompt, Section
 from dg_lsp.prompts.context import CONTEXT_SHARE, fitting
 from dg_lsp.prompts.settings import Budget, InfillSettings
 from dg_lsp.prompts.tokens import START_STEP, LineTokens, pieces_of, rounded_up, window_start
-from dg_lsp.prompts.view import CursorView
+from dg_lsp.prompts.view import CursorView, Snippet
 
 PREFIX = "<fim_prefix>"
 SUFFIX = "<fim_suffix>"
@@ -21,6 +22,7 @@ MIDDLE = "<fim_middle>"
 EOS = "<eos>"
 FILE_END = "<file_end>"
 NEEDED = (PREFIX, SUFFIX, MIDDLE, EOS)
+_REMEMBERED_CONTEXTS = 8
 
 
 class FillInTheMiddle:
@@ -36,6 +38,7 @@ class FillInTheMiddle:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._tokens = LineTokens(tokenizer)
+        self._fitting = lru_cache(_REMEMBERED_CONTEXTS)(self._fitting_now)
         self._prefix, self._suffix, self._middle, self._eos = (
             _known(tokenizer, token) for token in NEEDED
         )
@@ -113,15 +116,15 @@ class FillInTheMiddle:
         """
         if not view.context or not self._marks_files:
             return []
-        needed = 0
-        for piece in reversed(pieces_of(view.before)):
-            needed += len(self._tokens.piece(piece))
-            if needed >= room:
-                break
+        above, last = self._tokens.above(view.before)
+        needed = len(self._tokens.piece(last)) + above.up_to(room)
         # In jumps, so that what fits does not change with every letter.
         spare = max(room - needed, 0) // START_STEP * START_STEP
         left = max(spare, room // CONTEXT_SHARE)
-        held = fitting(view.context, left, lambda text: len(self._tokens.encode(text)))
+        return self._fitting(view.context, left)
+
+    def _fitting_now(self, context: tuple[Snippet, ...], room: int) -> list[tuple[str, list[int]]]:
+        held = fitting(context, room, lambda text: len(self._tokens.encode(text)))
         return [(path, self._tokens.encode(text)) for path, text in held]
 
     def _prefix_ids(self, before: str, room: int) -> list[int]:
@@ -129,12 +132,12 @@ class FillInTheMiddle:
         if not self._tokens.exact:
             ids = self._tokens.encode(before)
             return ids[rounded_up(len(ids) - room) :]
-        pieces = pieces_of(before)
-        start = window_start(pieces, lambda piece: len(self._tokens.piece(piece)), room)
-        if start == len(pieces):  # the cursor's own line is longer than the room
-            ids = self._tokens.encode(pieces[-1])
-            return ids[rounded_up(len(ids) - room) :]
-        return [i for piece in pieces[start:] for i in self._tokens.piece(piece)]
+        above, line = self._tokens.above(before)
+        last = self._tokens.piece(line)
+        start = window_start(above, len(last), room)
+        if start > len(above):  # the cursor's own line is longer than the room
+            return [*last[rounded_up(len(last) - room) :]]
+        return [*above.ids_from(start), *last]
 
 
 def _with_before(view: CursorView, before: str) -> CursorView:

@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 import time
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import chain
 
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.prompts.view import ANCHOR_LINES
+from dg_lsp.remembered import Remembered
 
 START_STEP = 64
 """Tokens by which the start of a prefix moves: between two moves every prompt starts alike, and
 the engine's prefix cache holds."""
 
-_REMEMBERED_LINES = 16_384
+REMEMBERED_LINES = 32_768
+"""Lines whose ids are kept, of all documents: those of a file of a megabyte."""
+_REMEMBERED_TEXTS = 16
 _PROBE = (
     "import os\n\n\ndef f(a, b):\n    if a:\n\treturn  b + 12\n\n    x = 'é😀' \n  \n}\n\n\n)\n"
 )
+
+Ids = Sequence[int]
+
+
+class Pieces:
+    """The ids of the pieces of a text, each looked up when it is asked for the first time."""
+
+    def __init__(self, texts: Sequence[str], ids_of: Callable[[str], Ids]) -> None:
+        self.texts = texts
+        self._ids_of = ids_of
+        self._ids: list[Ids | None] = [None] * len(texts)
+        self._behind = [0]
+        """How many tokens the last pieces have together, by their number, as far as asked for."""
+        self._from = -1
+        self._ids_from: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: int) -> Ids:
+        found = self._ids[index]
+        if found is None:
+            found = self._ids[index] = self._ids_of(self.texts[index])
+        return found
+
+    def behind(self, index: int) -> int:
+        """How many tokens the pieces from one on have together."""
+        while len(self._behind) <= len(self) - index:
+            self._behind.append(self._behind[-1] + len(self[len(self) - len(self._behind)]))
+        return self._behind[len(self) - index]
+
+    def up_to(self, most: int) -> int:
+        """How many tokens all have together, or more than `most` without counting on."""
+        while self._behind[-1] <= most and len(self._behind) <= len(self):
+            self.behind(len(self) - len(self._behind))
+        return self._behind[-1]
+
+    def first_within(self, room: int, least: int) -> int:
+        """The first piece, `least` or behind it, from which on all together have at most `room`
+        tokens."""
+        self.behind(least)
+        most = len(self) - least
+        return len(self) + 1 - bisect_right(self._behind, room, 0, most + 1)
+
+    def ids_from(self, start: int) -> list[int]:
+        """The ids of all pieces from one on; not to be changed."""
+        if start != self._from:
+            pieces = map(self.__getitem__, range(start, len(self)))
+            self._from, self._ids_from = start, list(chain.from_iterable(pieces))
+        return self._ids_from
 
 
 class LineTokens:
@@ -33,25 +88,41 @@ class LineTokens:
     ) -> None:
         self._tokenizer = tokenizer
         self._clock = clock
-        self._remembered = lru_cache(_REMEMBERED_LINES)(self._encode_now)
+        # Four bytes for each id, where a tuple of ids takes ten times as much.
+        self._remembered: Remembered[array[int]] = Remembered(REMEMBERED_LINES)
+        self._above = lru_cache(_REMEMBERED_TEXTS)(self._above_now)
         self.spent_ms = 0.0
         """Milliseconds spent in the tokenizer so far."""
         split = [i for piece in pieces_of(_PROBE) for i in tokenizer.encode(piece)]
         self.exact = split == tokenizer.encode(_PROBE)
 
-    def piece(self, piece: str) -> tuple[int, ...]:
+    def piece(self, piece: str) -> Ids:
         """Ids of one piece, remembered."""
-        return self._remembered(piece)
+        found = self._remembered.get(piece)
+        if found is None:
+            found = self._remembered.put(piece, array("I", self._encode_now(piece)))
+        return found
 
     def encode(self, text: str) -> list[int]:
         """Ids of any text."""
         if not self.exact:
-            return list(self._encode_now(text))
-        return [i for piece in pieces_of(text) for i in self._remembered(piece)]
+            return self._encode_now(text)
+        return list(chain.from_iterable(map(self.piece, pieces_of(text))))
 
-    def _encode_now(self, text: str) -> tuple[int, ...]:
+    def above(self, text: str) -> tuple[Pieces, str]:
+        """The pieces of a text but for its last line, and that line's piece.
+
+        While somebody types on a line, what is above it is looked up as one.
+        """
+        at = text.rfind("\n")
+        return (self._above(text[:at]), text[at:]) if at >= 0 else (Pieces((), self.piece), text)
+
+    def _above_now(self, text: str) -> Pieces:
+        return Pieces(pieces_of(text), self.piece)
+
+    def _encode_now(self, text: str) -> list[int]:
         started = self._clock()
-        ids = tuple(self._tokenizer.encode(text))
+        ids = self._tokenizer.encode(text)
         self.spent_ms += (self._clock() - started) * 1e3
         return ids
 
@@ -62,23 +133,22 @@ def pieces_of(text: str) -> list[str]:
     return [first, *("\n" + line for line in rest)]
 
 
-def window_start(pieces: Sequence[str], count: Callable[[str], int], room: int) -> int:
-    """Index of the first piece of a prefix of at most `room` tokens, `len(pieces)` if none fits.
+def window_start(above: Pieces, last: int, room: int) -> int:
+    """Index of the first piece of a prefix of at most `room` tokens.
 
-    Piece 0 stands on a line number that divides by ANCHOR_LINES. The start moves in jumps of
-    START_STEP tokens or more and depends on the text alone: tokens are counted from such a line,
-    not from the cursor, so that typing at the end leaves the start where it is.
+    It is one of `above`, or the line behind them, which has `last` tokens, or behind that if not
+    even it fits. Piece 0 stands on a line number that divides by ANCHOR_LINES. The start moves in
+    jumps of START_STEP tokens or more and depends on the text alone: tokens are counted from such
+    a line, not from the cursor, so that typing at the end leaves the start where it is.
     """
-    counts: list[int] = []
-    total = 0
-    for index in range(len(pieces) - 1, -1, -1):
-        counts.append(count(pieces[index]))
-        total += counts[-1]
-        if total >= room + START_STEP and index % ANCHOR_LINES == 0:
-            break
-    drop = rounded_up(total - room)
-    before = accumulate(reversed(counts), initial=0)
-    return len(pieces) - len(counts) + next(i for i, tokens in enumerate(before) if tokens >= drop)
+    enough = room + START_STEP - last
+    first = len(above) - len(above) % ANCHOR_LINES
+    while first > 0 and above.behind(first) < enough:
+        first -= ANCHOR_LINES
+    kept = last + above.behind(first) - rounded_up(last + above.behind(first) - room)
+    if kept < last:
+        return len(above) + 1
+    return above.first_within(kept - last, first)
 
 
 def rounded_up(tokens: int) -> int:

@@ -72,7 +72,8 @@ class CursorView(msgspec.Struct, frozen=True):
     @property
     def line_after(self) -> str:
         """The cursor's line from the cursor on."""
-        return self.after.partition("\n")[0]
+        end = self.after.find("\n")
+        return self.after if end < 0 else self.after[:end]
 
 
 def view_at(

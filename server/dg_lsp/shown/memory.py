@@ -40,14 +40,16 @@ class Memory:
         """Forget everything."""
         self._answers.clear()
 
-    async def answer(self, job: CanvasJob, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The answer of a job: remembered, or by `ask`.
+    async def answer(
+        self, job: CanvasJob, ask: Callable[[], Awaitable[Answer]], key: bytes = b""
+    ) -> Answer:
+        """The answer of a job: remembered by its key, which need not be given, or by `ask`.
 
         A job whose noise is drawn anew each time (no seed) is always asked.
         """
         if job.seed is None:
             return await ask()
-        key = key_of(job)
+        key = key or key_of(job)
         awaited = self._awaited.get(key)
         if awaited is not None:
             # Somebody else's task: whoever waits here may go without ending it.
