@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -65,6 +65,9 @@ class DocumentStore:
 
     def __len__(self) -> int:
         return len(self._documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(list(self._documents.values()))
 
     def get(self, uri: str) -> Document | None:
         """The newest version of a document, None when it is not open."""

@@ -76,11 +76,13 @@ def _serve_and_exit(
 ) -> None:
     async def main() -> None:
         server = make_server()
+        from dg_lsp.idle import collect_when_idle
         from dg_lsp.language_server import serve
         from dg_lsp.pipes import Ready, writer_now
 
         # What was imported stays: to look through it for garbage takes 40 ms, now and then.
         gc.freeze()
+        collect_when_idle()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

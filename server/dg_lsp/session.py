@@ -9,14 +9,16 @@ from collections.abc import Callable, Coroutine
 
 from dg_engine.engine import EngineError
 
+from dg_lsp.ahead import looked_through
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration, Settings
 from dg_lsp.configuration.watching import watch
 from dg_lsp.context.keeper import Keeper
-from dg_lsp.documents import DocumentStore
+from dg_lsp.documents import Document, DocumentStore
 from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
 from dg_lsp.flights import Flights
+from dg_lsp.idle import Idle, in_pieces
 from dg_lsp.next_edit.desk import NextEdits
 from dg_lsp.notebooks import NotebookStore
 from dg_lsp.positions import Encoding
@@ -26,7 +28,7 @@ from dg_lsp.privacy.gate import Gate
 from dg_lsp.privacy.rules import Decision
 from dg_lsp.shown.desk import Desk
 from dg_lsp.status import ModelState, ModelStatus, StatusBoard
-from dg_lsp.uris import names_path, root_of, shown_path
+from dg_lsp.uris import names_path, normalised, root_of, shown_path
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,9 @@ class Session:
         self.gate = Gate()
         """What may be read."""
         self.status = StatusBoard(self.editor.tell_status, self.editor.tell_report, soon=_next_turn)
-        self.flights = Flights(self.status.set_in_flight)
+        self.flights = Flights(self._in_flight)
+        self.idle = Idle(lambda: len(self.flights) > 0, _later)
+        """What is done while no request is in flight."""
         self.previews = Previews(self.editor.tell_preview, lambda: self.encoding)
         self.desk = Desk()
         """What was suggested and what became of it."""
@@ -95,6 +99,10 @@ class Session:
         except TimeoutError:
             raise EngineError("The model is still loading; ask again in a moment.") from None
 
+    def look_ahead(self, document: Document, line: int = 0) -> None:
+        """Have a document looked through, so that a first request at any place of it is quick."""
+        self.in_background(self._look_ahead(document.uri, line))
+
     async def set_roots(self, roots: list[str]) -> None:
         """These folders are the workspace from now on; what can be none is left out."""
         self.editor.roots = [root for root in roots if names_path(root)]
@@ -123,6 +131,7 @@ class Session:
         privacy = {root: settings.privacy(root) for root in roots}
         self.gate = Gate(roots, settings.privacy(None), privacy)
         self.context.configure(roots, self.gate)
+        self.idle.clear()  # what may be read is another matter now
         self.desk.forget()
         self.next_edits.forget()
         logs.set_level(settings.server.log_level)
@@ -132,6 +141,8 @@ class Session:
             # window/showMessage is one of the few messages that may precede initialize's response.
             self.editor.warn(problem)
         await self.engine.configure(settings.server)
+        for document in self.documents:
+            self.look_ahead(document)
 
     async def close(self) -> None:
         """End every request, then the engine."""
@@ -161,6 +172,23 @@ class Session:
         notebook = self.notebooks.holding(uri)
         return uri if notebook is None else notebook.uri
 
+    def _in_flight(self, count: int) -> None:
+        self.status.set_in_flight(count)
+        if not count:
+            self.idle.resume()
+
+    async def _look_ahead(self, uri: str, line: int) -> None:
+        try:
+            completer = await self.engine.completer(self.configuration_of(uri))
+        except EngineError:
+            return
+        document = self.documents.get(uri)
+        if document is None or not self.configuration_of(uri).enabled:
+            return
+        if self.may_complete(uri).allowed:
+            through = looked_through(document.lines, line, completer.prompt_format)
+            self.idle.put(normalised(uri), in_pieces(through))
+
     def _model_changed(self, model: ModelStatus) -> None:
         said = f"The model is {model.state}. {model.message}".rstrip()
         if said != self._said_of_model:  # that it is ready is told again with its name
@@ -189,6 +217,10 @@ def _is_alive(process_id: int) -> bool:
     except OSError:
         return True  # it exists but is somebody else's
     return True
+
+
+def _later(seconds: float, work: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, work)
 
 
 def _next_turn(work: Callable[[], None]) -> None:

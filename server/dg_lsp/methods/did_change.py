@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dg_lsp.ahead import NEW_LINES
 from dg_lsp.documents import ContentChange
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.session import Session
@@ -37,6 +38,8 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
     opened, version = document, which.version
     version = document.version + 1 if version is None else version
     for change in changes:
+        if change.text.count("\n") >= NEW_LINES:
+            session.look_ahead(document, change.range.start.line if change.range else 0)
         before, document = document, document.changed([change], version, session.encoding)
         session.previews.follow(before, change, document)
         if not is_cell:  # cells read each other as they are

@@ -24,6 +24,7 @@ def handle(session: Session, params: Params) -> None:
 def closed(session: Session, uri: str) -> None:
     """Forget a text."""
     session.documents.remove(uri)
+    session.idle.drop(normalised(uri))
     session.desk.closed(uri)
     session.next_edits.closed(uri)
     session.context.closed(uri)

@@ -25,7 +25,9 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 
 def handle(session: Session, params: Params) -> None:
     """Take the document in. Not asynchronous: a request that follows must see it."""
-    session.context.opened(opened(session, params.text_document))
+    document = opened(session, params.text_document)
+    session.context.opened(document)
+    session.look_ahead(document)
 
 
 def opened(session: Session, item: OpenedDocument) -> Document:
