@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import operator
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from dg_engine.tokenizer import Tokenizer
 from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration
 from dg_lsp.prompts.base import PromptFormat
+from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.status import ModelState, ModelStatus, StatusListener
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class EngineHost:
         self._backend: Backend | None = None
         self._canvas_length = 0
         self._configuration = Configuration()
+        self._wanted: tuple[tuple[object, ...], InfillSettings] | None = None
 
     def start(self, configuration: Configuration) -> None:
         """Begin to load; returns at once."""
@@ -84,9 +87,16 @@ class EngineHost:
             if loading.cancelled():
                 raise EngineError("The engine was replaced while the request waited.") from None
             raise
-        wanted = configuration.infill(completer.prompt_format.settings)
-        completer.settings = wanted.within(self._canvas_length)
+        completer.settings = self._settings_for(configuration, completer)
         return completer
+
+    def _settings_for(self, configuration: Configuration, completer: Completer) -> InfillSettings:
+        """What a configuration wants of a model; the newest is remembered."""
+        asked = configuration, completer.prompt_format, self._canvas_length
+        if self._wanted is None or not all(map(operator.is_, self._wanted[0], asked)):
+            wanted = configuration.infill(completer.prompt_format.settings)
+            self._wanted = asked, wanted.within(self._canvas_length)
+        return self._wanted[1]
 
     async def close(self) -> None:
         """End the engine, within CLOSE_SECONDS even when it hangs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from lsprotocol import types
 
 from dg_lsp.session import Session
 
@@ -19,10 +18,17 @@ class Arguments(msgspec.Struct, frozen=True):
     """Its number in this session, 0 when the client does not say."""
 
 
-def signal(uri: str, version: int, offer: int) -> types.Command:
+class Command(msgspec.Struct, frozen=True):
+    """Command, as it is written."""
+
+    title: str
+    command: str
+    arguments: list[Arguments]
+
+
+def signal(uri: str, version: int, offer: int) -> Command:
     """The command that an item carries."""
-    arguments = msgspec.to_builtins(Arguments(uri, version, offer))
-    return types.Command(title="Suggestion accepted", command=NAME, arguments=[arguments])
+    return Command("Suggestion accepted", NAME, [Arguments(uri, version, offer)])
 
 
 async def run(session: Session, arguments: Arguments) -> None:

@@ -6,12 +6,12 @@ import asyncio
 
 import msgspec
 from dg_engine.engine import EngineError
-from lsprotocol import types
 
 from dg_lsp.commands import accepted
+from dg_lsp.commands.accepted import Command
 from dg_lsp.methods.text import DocumentId
 from dg_lsp.notebooks import ALONE
-from dg_lsp.positions import Position
+from dg_lsp.positions import Position, Range
 from dg_lsp.restraint import confidence_wanted
 from dg_lsp.session import Session
 from dg_lsp.shown.desk import Request, Served
@@ -46,6 +46,20 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
     context: Context = Context()
 
 
+class Item(msgspec.Struct, frozen=True, rename="camel"):
+    """InlineCompletionItem."""
+
+    insert_text: str
+    range: Range
+    command: Command
+
+
+class Items(msgspec.Struct, frozen=True):
+    """InlineCompletionList, as it is written."""
+
+    items: list[Item]
+
+
 def on_receipt(session: Session, params: Params) -> Request | Silence:
     """The cursor in the version that it was sent for, or why there is none.
 
@@ -68,7 +82,7 @@ def on_receipt(session: Session, params: Params) -> Request | Silence:
     )
 
 
-async def handle(session: Session, request: Request | Silence) -> types.InlineCompletionList:
+async def handle(session: Session, request: Request | Silence) -> Items:
     """Suggest text for the newest version of the document; an empty list when there is none.
 
     Why there is none is in the session's status.
@@ -78,7 +92,7 @@ async def handle(session: Session, request: Request | Silence) -> types.InlineCo
     found = request if isinstance(request, Silence) else await _found(session, request)
     if isinstance(found, Silence):
         session.status.silent(found)
-        return types.InlineCompletionList(items=[])
+        return Items([])
     session.status.answered((loop.time() - started) * 1e3)
     return _items(session, found)
 
@@ -136,17 +150,8 @@ async def _suggest(session: Session, request: Request) -> Served | Silence:
     return served
 
 
-def _items(session: Session, served: Served) -> types.InlineCompletionList:
+def _items(session: Session, served: Served) -> Items:
     document = served.document
-    cursor = document.position(served.line, served.column, session.encoding)
-    place = types.Position(line=cursor.line, character=cursor.character)
-    return types.InlineCompletionList(
-        items=[
-            types.InlineCompletionItem(
-                insert_text=text,
-                range=types.Range(start=place, end=place),
-                command=accepted.signal(document.uri, document.version, served.offer),
-            )
-            for text in served.texts
-        ]
-    )
+    place = document.position(served.line, served.column, session.encoding)
+    command = accepted.signal(document.uri, document.version, served.offer)
+    return Items([Item(text, Range(place, place), command) for text in served.texts])
