@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 CHUNK_LINES = 512
 """An edit copies one chunk and the list of chunks: about the square root of a large file."""
@@ -49,19 +50,30 @@ def body_of(line: str) -> str:
     return line[: len(line) - len(ending_of(line))]
 
 
+class Note(NamedTuple):
+    """What was made of some lines of a table."""
+
+    first: int
+    last: int
+    """Behind the last of them."""
+    value: object
+
+
 class Lines:
     """A file's lines, each with its ending; every edit makes a new table.
 
-    Making one from an edit costs O(lines edited + chunk + number of chunks).
+    Making one from an edit costs O(lines edited + chunk + number of chunks). Notes on lines that it
+    leaves where they are go over to it.
     """
 
-    __slots__ = ("_starts", "chunks", "count")
+    __slots__ = ("_notes", "_starts", "chunks", "count")
 
     def __init__(self, chunks: Sequence[tuple[str, ...]]) -> None:
         self.chunks = chunks
         """The lines in runs, which edits share."""
         self._starts = list(accumulate(map(len, chunks), initial=0))
         self.count = self._starts.pop()
+        self._notes: dict[str, Note] = {}
 
     @classmethod
     def of(cls, text: str) -> Lines:
@@ -94,7 +106,19 @@ class Lines:
         if len(merged) < CHUNK_LINES // 4 and high + 1 < len(self.chunks):
             high += 1  # a chunk worn thin joins its neighbour
             merged.extend(self.chunks[high])
-        return Lines([*self.chunks[:low], *_chunked(merged), *self.chunks[high + 1 :]])
+        made = Lines([*self.chunks[:low], *_chunked(merged), *self.chunks[high + 1 :]])
+        for name, note in self._notes.items():
+            if note.last <= first or (note.first >= last and made.count == self.count):
+                made._notes[name] = note
+        return made
+
+    def noted(self, name: str) -> Note | None:
+        """The newest note of a name that still holds."""
+        return self._notes.get(name)
+
+    def note(self, name: str, first: int, last: int, value: object) -> None:
+        """Note what depends on lines `first` up to, not including, `last`, and on nothing else."""
+        self._notes[name] = Note(first, last, value)
 
     def text(self) -> str:
         """The whole text, endings as they are."""

@@ -34,8 +34,10 @@ class Remembered(Generic[Value]):
         """As `get`, of each text."""
         found = list(map(self._young.get, texts))
         if None in found:
-            pairs = zip(found, texts, strict=True)
-            return [self.get(text) if one is None else one for one, text in pairs]
+            old = self._old
+            for number, text in enumerate(texts):
+                if found[number] is None and (known := old.pop(text, None)) is not None:
+                    found[number] = self.put(text, known)
         return found
 
     def put(self, text: str, value: Value) -> Value:

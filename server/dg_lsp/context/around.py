@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -24,7 +24,8 @@ _LINE_CHARS = 400
 """Of one line; longer ones are data."""
 _MOST_LINES_UP = 3_000
 _RUN_LINES = 64
-_DEEPEST = 10_000
+_DEEPEST = _LINE_CHARS
+"""Lines that are indented further are data."""
 _REMEMBERED_RUNS = 128
 _CLASS = re.compile(
     r"\s*(?:[\w@()]+\s+)*?(?:class|impl(?:<[^>]*>)?|interface|struct|trait|module)\s+"
@@ -86,7 +87,13 @@ def _imports(head: str, language: str) -> tuple[Import, ...]:
 
 def _head_of(lines: Lines) -> str:
     """The start of a file up to its last import, so that typing below leaves it as it is."""
-    return _head(tuple(lines.between(0, HEAD_LINES)))
+    note = lines.noted("head")
+    if note is not None:
+        return cast("str", note.value)
+    last = min(HEAD_LINES, lines.count)
+    head = _head(tuple(lines.between(0, last)))
+    lines.note("head", 0, last, head)
+    return head
 
 
 @lru_cache(16)
@@ -124,8 +131,9 @@ def _code(lines: Lines, line: int, imports: tuple[Import, ...]) -> tuple[list[st
 
 def _class_above(lines: Lines, line: int) -> int:
     """The line of the head of the innermost class around a line, by indentation; -1 if none."""
-    own = _code_of(lines[line])
-    least = _indent_of(own) if own else _DEEPEST
+    own = lines[line]
+    code = own.lstrip()
+    least = min(len(own) - len(code), _DEEPEST) if code else _DEEPEST
     last, end = line, max(line - _MOST_LINES_UP, 0)
     while last > end and least:
         # Runs begin at the same lines whatever is typed below, so that most are known.
@@ -142,21 +150,14 @@ def _class_in(lines: tuple[str, ...], least: int) -> tuple[int, int]:
     """The last line that begins a class and stands out from all below it, which are indented by
     `least` or more; -1 if none. And the indentation that is left."""
     for number in range(len(lines) - 1, -1, -1):
-        text = _code_of(lines[number])
-        if not text or _indent_of(text) >= least:
+        line = lines[number]
+        code = line.lstrip()
+        indent = len(line) - len(code)
+        if indent >= least or not code:
             continue
-        if _CLASS.match(text):
+        if _CLASS.match(line[:_LINE_CHARS]):
             return number, least
-        least = _indent_of(text)
+        least = indent
         if not least:
             break
     return -1, least
-
-
-def _code_of(line: str) -> str:
-    """The start of a line, empty when it is blank."""
-    return "" if line.isspace() else line[:_LINE_CHARS].rstrip()
-
-
-def _indent_of(text: str) -> int:
-    return len(text) - len(text.lstrip())

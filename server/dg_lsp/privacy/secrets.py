@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import cast
 
 from dg_lsp.privacy import assignments, formats
 from dg_lsp.remembered import Remembered
@@ -67,10 +68,12 @@ def holds_mask(text: str) -> bool:
 
 def _masked_lines(lines: list[str]) -> list[str]:
     known = _remembered.get_all(lines)
+    if None not in known:
+        return cast("list[str]", known)
     new = list(
         dict.fromkeys(line for line, shown in zip(lines, known, strict=True) if shown is None)
     )
-    hinting = _hinting_lines("\n".join(new)) if new else ()
+    hinting = _hinting_lines("\n".join(new))
     made = {line: _masked_now(line) if n in hinting else line for n, line in enumerate(new)}
     for line, shown in made.items():
         if len(line) <= _LONGEST_REMEMBERED:

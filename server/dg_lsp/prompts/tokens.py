@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 
 from dg_engine.tokenizer import Tokenizer
 
@@ -29,49 +29,52 @@ Ids = Sequence[int]
 
 
 class Pieces:
-    """The ids of the pieces of a text, each looked up when it is asked for the first time."""
+    """The ids of the pieces of a text, looked up from its end as far as they are asked for."""
 
-    def __init__(self, texts: Sequence[str], ids_of: Callable[[str], Ids]) -> None:
+    def __init__(self, texts: Sequence[str], ids_of: Callable[[Sequence[str]], list[Ids]]) -> None:
         self.texts = texts
         self._ids_of = ids_of
-        self._ids: list[Ids | None] = [None] * len(texts)
+        self._ids: list[Ids] = []
+        """Of the last pieces, the last one first."""
         self._behind = [0]
-        """How many tokens the last pieces have together, by their number, as far as asked for."""
+        """How many tokens the last pieces have together, by their number."""
         self._from = -1
         self._ids_from: list[int] = []
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __getitem__(self, index: int) -> Ids:
-        found = self._ids[index]
-        if found is None:
-            found = self._ids[index] = self._ids_of(self.texts[index])
-        return found
+    def _look_up(self, index: int) -> None:
+        """Know the pieces from one on."""
+        while (first := len(self) - len(self._ids)) > index:
+            found = self._ids_of(self.texts[max(first - ANCHOR_LINES, 0) : first])
+            found.reverse()
+            self._ids += found
+            counts = accumulate(map(len, found), initial=self._behind.pop())
+            self._behind += counts
 
     def behind(self, index: int) -> int:
         """How many tokens the pieces from one on have together."""
-        while len(self._behind) <= len(self) - index:
-            self._behind.append(self._behind[-1] + len(self[len(self) - len(self._behind)]))
+        self._look_up(index)
         return self._behind[len(self) - index]
 
     def up_to(self, most: int) -> int:
         """How many tokens all have together, or more than `most` without counting on."""
-        while self._behind[-1] <= most and len(self._behind) <= len(self):
-            self.behind(len(self) - len(self._behind))
+        while self._behind[-1] <= most and len(self._ids) < len(self):
+            self._look_up(len(self) - len(self._ids) - 1)
         return self._behind[-1]
 
     def first_within(self, room: int, least: int) -> int:
         """The first piece, `least` or behind it, from which on all together have at most `room`
         tokens."""
-        self.behind(least)
-        most = len(self) - least
-        return len(self) + 1 - bisect_right(self._behind, room, 0, most + 1)
+        self._look_up(least)
+        return len(self) + 1 - bisect_right(self._behind, room, 0, len(self) - least + 1)
 
     def ids_from(self, start: int) -> list[int]:
         """The ids of all pieces from one on; not to be changed."""
         if start != self._from:
-            pieces = map(self.__getitem__, range(start, len(self)))
+            self._look_up(start)
+            pieces = reversed(self._ids[: len(self) - start])
             self._from, self._ids_from = start, list(chain.from_iterable(pieces))
         return self._ids_from
 
@@ -103,11 +106,19 @@ class LineTokens:
             found = self._remembered.put(piece, array("I", self._encode_now(piece)))
         return found
 
+    def pieces(self, pieces: Sequence[str]) -> list[Ids]:
+        """As `piece`, of each."""
+        found = self._remembered.get_all(pieces)
+        return [
+            self.piece(piece) if ids is None else ids
+            for piece, ids in zip(pieces, found, strict=True)
+        ]
+
     def encode(self, text: str) -> list[int]:
         """Ids of any text."""
         if not self.exact:
             return self._encode_now(text)
-        return list(chain.from_iterable(map(self.piece, pieces_of(text))))
+        return list(chain.from_iterable(self.pieces(pieces_of(text))))
 
     def above(self, text: str) -> tuple[Pieces, str]:
         """The pieces of a text but for its last line, and that line's piece.
@@ -115,10 +126,10 @@ class LineTokens:
         While somebody types on a line, what is above it is looked up as one.
         """
         at = text.rfind("\n")
-        return (self._above(text[:at]), text[at:]) if at >= 0 else (Pieces((), self.piece), text)
+        return (self._above(text[:at]), text[at:]) if at >= 0 else (Pieces((), self.pieces), text)
 
     def _above_now(self, text: str) -> Pieces:
-        return Pieces(pieces_of(text), self.piece)
+        return Pieces(pieces_of(text), self.pieces)
 
     def _encode_now(self, text: str) -> list[int]:
         started = self._clock()

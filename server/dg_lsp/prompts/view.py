@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from itertools import chain
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -16,6 +18,7 @@ AFTER_CHARS = 8_000
 """More text after the cursor than any prompt budget holds."""
 NOTEBOOK = ".ipynb"
 _LONG_LINE_STEP = 4_096
+_NONE_CAME = -(1 << 40)
 
 
 class SnippetKind(enum.StrEnum):
@@ -92,15 +95,8 @@ def view_at(
     between belong to neither side (they are being edited).
     """
     here = lines[line]
-    first = line - line % ANCHOR_LINES
-    parts = [*lines.between(first, line), here[:column]]
-    size = sum(map(len, parts))
-    while size < BEFORE_CHARS and first > 0:
-        more = lines.between(first - ANCHOR_LINES, first)
-        parts[:0] = more
-        first -= ANCHOR_LINES
-        size += sum(map(len, more))
-    before = unix("".join(parts))
+    above = _above(lines, line, column)
+    before = above.text + unix(here[:column])
     cut = max(0, len(before) - 2 * BEFORE_CHARS)
     cut = -(-cut // _LONG_LINE_STEP) * _LONG_LINE_STEP
 
@@ -108,24 +104,76 @@ def view_at(
         rest, following = here[column:], line + 1
     else:
         rest, following = ending_of(lines[skip_to - 1]), skip_to
-    tail = [rest]
-    size = len(rest)
-    while size < AFTER_CHARS and following < lines.count:
-        more = lines.between(following, following + ANCHOR_LINES)
-        tail.extend(more)
-        following += len(more)
-        size += sum(map(len, more))
-    after = unix("".join(tail))
+    below = _below(lines, following, len(rest))
+    after = unix(rest) + below.text
     return CursorView(
         path=path,
         language=language,
         before=before[cut:],
         after=after[:AFTER_CHARS],
-        at_start=first == 0 and cut == 0,
-        at_end=following >= lines.count and len(after) <= AFTER_CHARS,
+        at_start=above.end == 0 and cut == 0,
+        at_end=below.end >= lines.count and len(after) <= AFTER_CHARS,
         newline=newline_of(lines),
         context=context,
     )
+
+
+class _Run(NamedTuple):
+    """Lines on one side of a cursor's, ANCHOR_LINES at a time until there are enough characters."""
+
+    end: int
+    """The line furthest away, or behind it."""
+    text: str
+    size: int
+    """Characters, line breaks as they are."""
+    less: int
+    """Characters without the lines that came last; far below zero where none came."""
+
+    def is_enough(self, beside: int, wanted: int, *, is_all: bool) -> bool:
+        """Whether just these lines are needed with as many characters `beside` them."""
+        return self.less + beside < wanted and (is_all or self.size + beside >= wanted)
+
+
+def _above(lines: Lines, line: int, column: int) -> _Run:
+    """The lines above one of which the first `column` characters count as well.
+
+    Noted, for they stay while somebody types below.
+    """
+    note = lines.noted("above")
+    if note is not None and note.last == line:
+        run = cast("_Run", note.value)
+        if run.is_enough(column, BEFORE_CHARS, is_all=run.end == 0):
+            return run
+    first = line - line % ANCHOR_LINES
+    parts = [lines.between(first, line)]
+    size, less = sum(map(len, parts[0])), _NONE_CAME
+    while size + column < BEFORE_CHARS and first > 0:
+        parts.append(lines.between(first - ANCHOR_LINES, first))
+        first -= ANCHOR_LINES
+        size, less = size + sum(map(len, parts[-1])), size
+    text = unix("".join(chain.from_iterable(reversed(parts))))
+    run = _Run(first, text, size, less)
+    lines.note("above", first, line, run)
+    return run
+
+
+def _below(lines: Lines, following: int, beside: int) -> _Run:
+    """As `_above`, for lines from one on."""
+    note = lines.noted("below")
+    if note is not None and note.first == following:
+        run = cast("_Run", note.value)
+        if run.is_enough(beside, AFTER_CHARS, is_all=run.end >= lines.count):
+            return run
+    parts: list[str] = []
+    last, size, less = following, 0, _NONE_CAME
+    while size + beside < AFTER_CHARS and last < lines.count:
+        more = lines.between(last, last + ANCHOR_LINES)
+        parts += more
+        last += len(more)
+        size, less = size + sum(map(len, more)), size
+    run = _Run(last, unix("".join(parts)), size, less)
+    lines.note("below", following, last, run)
+    return run
 
 
 def near(view: CursorView, before: int, after: int) -> CursorView:
