@@ -53,21 +53,48 @@ class Balances:
         at, end = before.rfind("\n") + 1, after.find("\n")
         end = len(after) if end < 0 else end
         self._language = language
-        self._above = _remembered(before[:at], language)
-        self._below = _remembered(after[end:], language)
+        self._above = _part(before[:at], language)
+        self._below = _part(after[end:], language)
         self._start, self._rest = before[at:], after[:end]
 
     def with_text(self, text: str) -> Balance:
         """Once `text` stands at the cursor."""
+        above, below = self._above, self._below
         here = _brackets_in(self._start + text + self._rest, self._language)
-        return _balance(self._above + here + self._below)
+        stray, left = _balance(above.openers + here + below.closers + below.openers)
+        return Balance(stray + above.stray + len(above.closers) + below.stray, left)
 
 
 def _brackets_in(text: str, language: str) -> str:
     return "".join(_tokens(language).findall(text))
 
 
-_remembered = lru_cache(_REMEMBERED_TEXTS)(_brackets_in)
+class _Part(NamedTuple):
+    """What the brackets of a part of a text leave for the parts around it."""
+
+    stray: int
+    """Closers that have no partner whatever stands before the part."""
+    closers: str
+    """Closers that may have one there."""
+    openers: str
+    """Behind those, openers that may have one behind the part."""
+
+
+@lru_cache(_REMEMBERED_TEXTS)
+def _part(text: str, language: str) -> _Part:
+    openers: list[str] = []
+    closers: list[str] = []
+    stray = 0
+    for bracket in _brackets_in(text, language):
+        if bracket not in _PARTNER:
+            openers.append(bracket)
+        elif not openers:
+            closers.append(bracket)
+        elif openers[-1] == _PARTNER[bracket]:
+            openers.pop()
+        else:
+            stray += 1
+    return _Part(stray, "".join(closers), "".join(openers))
 
 
 def _balance(brackets: str) -> Balance:

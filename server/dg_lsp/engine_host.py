@@ -90,6 +90,15 @@ class EngineHost:
         completer.settings = self._settings_for(configuration, completer)
         return completer
 
+    def loaded(self, configuration: Configuration) -> Completer | None:
+        """As `completer`, None while the model is not loaded, or where it cannot be."""
+        loading = self._loading
+        if loading is None or not loading.done() or loading.cancelled() or loading.exception():
+            return None
+        completer = copy.copy(loading.result())
+        completer.settings = self._settings_for(configuration, completer)
+        return completer
+
     def _settings_for(self, configuration: Configuration, completer: Completer) -> InfillSettings:
         """What a configuration wants of a model; the newest is remembered."""
         asked = configuration, completer.prompt_format, self._canvas_length

@@ -93,6 +93,8 @@ class Session:
 
     async def completer(self, configuration: Configuration, limit_ms: int) -> Completer:
         """The completer, once the model is loaded; raises EngineError after `limit_ms`."""
+        if (loaded := self.engine.loaded(configuration)) is not None:
+            return loaded
         try:
             async with asyncio.timeout(limit_ms / 1e3):
                 return await self.engine.completer(configuration)

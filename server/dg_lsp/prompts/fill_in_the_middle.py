@@ -13,7 +13,7 @@ from dg_lsp.languages import comment_mark
 from dg_lsp.prompts.base import Origin, Prompt, Section
 from dg_lsp.prompts.context import CONTEXT_SHARE, fitting
 from dg_lsp.prompts.settings import Budget, InfillSettings
-from dg_lsp.prompts.tokens import START_STEP, LineTokens, pieces_of, rounded_up, window_start
+from dg_lsp.prompts.tokens import START_STEP, LineTokens, rounded_up, window_start
 from dg_lsp.prompts.view import CursorView, Snippet
 
 PREFIX = "<fim_prefix>"
@@ -22,7 +22,7 @@ MIDDLE = "<fim_middle>"
 EOS = "<eos>"
 FILE_END = "<file_end>"
 NEEDED = (PREFIX, SUFFIX, MIDDLE, EOS)
-_REMEMBERED_CONTEXTS = 8
+_REMEMBERED = 16
 
 
 class FillInTheMiddle:
@@ -38,7 +38,8 @@ class FillInTheMiddle:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._tokens = LineTokens(tokenizer)
-        self._fitting = lru_cache(_REMEMBERED_CONTEXTS)(self._fitting_now)
+        self._fitting = lru_cache(_REMEMBERED)(self._fitting_now)
+        self._below = lru_cache(_REMEMBERED)(self._below_now)
         self._prefix, self._suffix, self._middle, self._eos = (
             _known(tokenizer, token) for token in NEEDED
         )
@@ -102,12 +103,21 @@ class FillInTheMiddle:
 
     def _suffix_ids(self, view: CursorView, limit: int) -> tuple[list[int], bool]:
         """Ids of the text after the cursor, and whether the end of the file is marked."""
-        ids: list[int] = []
-        for piece in pieces_of(view.after) if self._tokens.exact else [view.after]:
-            ids.extend(self._tokens.piece(piece))
-            if len(ids) >= limit:
-                return ids[:limit], False
+        end = view.after.find("\n") if self._tokens.exact else -1
+        line, below = (view.after, "") if end < 0 else (view.after[:end], view.after[end:])
+        ids = [*self._tokens.piece(line), *(self._below(below, limit) if below else ())]
+        if len(ids) >= limit:
+            return ids[:limit], False
         return ids, view.at_end and self._marks_files
+
+    def _below_now(self, text: str, limit: int) -> list[int]:
+        """Ids of the first lines below the cursor's, `limit` or more if there are as many."""
+        ids: list[int] = []
+        for line in text[1:].split("\n"):
+            ids.extend(self._tokens.piece("\n" + line))
+            if len(ids) >= limit:
+                break
+        return ids
 
     def _context(self, view: CursorView, room: int) -> list[tuple[str, list[int]]]:
         """Paths and ids of what stands in front of the prefix, which shares `room` with it.
