@@ -40,7 +40,7 @@ class Desk:
         change = ContentChange(text, Range(place, place))
         after = before.changed([change], before.version + 1, Encoding.UTF16)
         self.documents.put(after)
-        self.keeper.changed(before, change, after, Encoding.UTF16)
+        self.keeper.changed(before, change, after)
         return after
 
     async def at(self, document: Document, line: int) -> list[Snippet]:

@@ -95,9 +95,11 @@ def _applied(lines: Lines, change: ContentChange, encoding: Encoding) -> Lines:
     text = without_lone_surrogates(change.text)
     if change.range is None:
         return Lines.of(text)
-    # A range given backwards means the same text.
-    places = (_place(lines, p, encoding) for p in (change.range.start, change.range.end))
-    (first, start), (last, end) = sorted(places)
+    first, start = last, end = _place(lines, change.range.start, encoding)
+    if change.range.end != change.range.start:
+        # A range given backwards means the same text.
+        places = (first, start), _place(lines, change.range.end, encoding)
+        (first, start), (last, end) = sorted(places)
     joined = lines[first][:start] + text + lines[last][end:]
     if joined.startswith("\n") and first > 0 and lines[first - 1].endswith("\r"):
         first -= 1  # the two characters are one line break from now on

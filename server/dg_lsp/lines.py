@@ -68,11 +68,15 @@ class Lines:
 
     __slots__ = ("_notes", "_starts", "chunks", "count")
 
-    def __init__(self, chunks: Sequence[tuple[str, ...]]) -> None:
+    def __init__(self, chunks: Sequence[tuple[str, ...]], alike: Lines | None = None) -> None:
+        """`alike` is a table whose runs are as long as these."""
         self.chunks = chunks
         """The lines in runs, which edits share."""
-        self._starts = list(accumulate(map(len, chunks), initial=0))
-        self.count = self._starts.pop()
+        if alike is None:
+            self._starts = list(accumulate(map(len, chunks), initial=0))
+            self.count = self._starts.pop()
+        else:
+            self._starts, self.count = alike._starts, alike.count
         self._notes: dict[str, Note] = {}
 
     @classmethod
@@ -99,14 +103,17 @@ class Lines:
     def replaced(self, first: int, last: int, new: Sequence[str]) -> Lines:
         """A table whose lines `first` up to, not including, `last` are `new`."""
         low = self._chunk_at(first)
-        high = self._chunk_at(max(last - 1, first))
+        high = low if last - first <= 1 else self._chunk_at(last - 1)
         head = self.chunks[low][: first - self._starts[low]]
         tail = self.chunks[high][last - self._starts[high] :]
-        merged = [*head, *new, *tail]
+        merged = (*head, *new, *tail)
         if len(merged) < CHUNK_LINES // 4 and high + 1 < len(self.chunks):
             high += 1  # a chunk worn thin joins its neighbour
-            merged.extend(self.chunks[high])
-        made = Lines([*self.chunks[:low], *_chunked(merged), *self.chunks[high + 1 :]])
+            merged += self.chunks[high]
+        chunks = list(self.chunks)
+        chunks[low : high + 1] = _chunked(merged)
+        stays = low == high and last - first == len(new) and len(chunks) == len(self.chunks)
+        made = Lines(chunks, self if stays else None)
         for name, note in self._notes.items():
             if note.last <= first or (note.first >= last and made.count == self.count):
                 made._notes[name] = note

@@ -15,7 +15,6 @@ from dg_lsp.context.library import Book, Library
 from dg_lsp.context.walk import SKIPPED, listed_in, walk
 from dg_lsp.context.watch import Watch
 from dg_lsp.documents import ContentChange, Document, DocumentStore
-from dg_lsp.positions import Encoding
 from dg_lsp.privacy.gate import Gate
 from dg_lsp.privacy.ignore_files import NAMES as IGNORE_FILES
 from dg_lsp.prompts.view import Snippet, SnippetKind
@@ -89,12 +88,10 @@ class Keeper:
         if document.language in LANGUAGES:
             self._definitions(around(document.lines, 0, document.language), document)
 
-    def changed(
-        self, before: Document, change: ContentChange, after: Document, encoding: Encoding
-    ) -> None:
+    def changed(self, before: Document, change: ContentChange, after: Document) -> None:
         """A document was edited."""
         self._used(after.uri)
-        lines = _lines_of(before, change, after, encoding)
+        lines = _lines_of(before, change, after)
         if lines is not None:
             self._hunks.edited(after.uri, lines)
 
@@ -257,13 +254,11 @@ def is_project(root: str) -> bool:
     return os.path.isdir(root) and root not in ("", os.path.expanduser("~"))
 
 
-def _lines_of(
-    before: Document, change: ContentChange, after: Document, encoding: Encoding
-) -> Change | None:
+def _lines_of(before: Document, change: ContentChange, after: Document) -> Change | None:
     """The lines that a change touched."""
     if change.range is None:
         return change_between(before.lines, after.lines)
-    places = (change.range.start, change.range.end)
-    (first, _), (last, _) = sorted(before.place(place, encoding) for place in places)
+    given = (change.range.start.line, change.range.end.line)
+    first, last = sorted(min(max(line, 0), before.lines.count - 1) for line in given)
     grown = after.lines.count - before.lines.count
     return Change(first, last + 1, last + 1 + grown)

@@ -43,7 +43,7 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
         before, document = document, document.changed([change], version, session.encoding)
         session.previews.follow(before, change, document)
         if not is_cell:  # cells read each other as they are
-            session.context.changed(before, change, document, session.encoding)
+            session.context.changed(before, change, document)
             if follows:
                 session.next_edits.changed(before, document)
     document = msgspec.structs.replace(document, version=version)
