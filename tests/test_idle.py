@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
-from dg_lsp.idle import PIECE_SECONDS, Idle, in_pieces
+from dg_lsp.idle import PIECE_SECONDS, QUIET_SECONDS, Idle, in_pieces
 
 
 class World:
@@ -17,11 +17,17 @@ class World:
         self.told: list[Callable[[], None]] = []
         self.busy = False
         self.done: list[str] = []
-        self.idle = Idle(lambda: self.busy, self.later)
+        self.now = 0.0
+        self.idle = Idle(lambda: self.busy, self.later, lambda: self.now)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         assert seconds > 0
-        self.told.append(work)
+
+        def in_time() -> None:
+            self.now += seconds
+            work()
+
+        self.told.append(in_time)
 
     def run(self, most: int = 100) -> None:
         while self.told and most:
@@ -68,6 +74,19 @@ def test_nothing_is_done_while_a_request_is_in_flight(world: World) -> None:
     world.idle.resume()
     world.run()
     assert world.done == ["a0", "a1"]
+
+
+def test_a_change_holds_it_off_for_a_moment(world: World) -> None:
+    world.idle.put("a", world.work("a", 2))
+    world.run(1)
+    assert world.done == ["a0"]
+    world.idle.hold()
+    changed_at = world.now
+    world.run(1)
+    assert world.done == ["a0"]
+    world.run(1)
+    assert world.done == ["a0", "a1"]
+    assert world.now >= changed_at + QUIET_SECONDS
 
 
 def test_newer_work_takes_the_place_of_older(world: World) -> None:

@@ -14,6 +14,8 @@ PIECE_SECONDS = 0.001
 """About what a piece takes at most: whoever comes meanwhile waits for it."""
 PAUSE_SECONDS = 0.004
 """Between two pieces, and before the first."""
+QUIET_SECONDS = 0.05
+"""Behind a change nothing is begun for so long: more of them may follow at once."""
 REST_SECONDS = 0.02
 """How long nothing is in flight before garbage is collected: a key is often followed by another."""
 YOUNG_OBJECTS = 50_000
@@ -35,10 +37,17 @@ class Later(Protocol):
 class Idle:
     """Does the work that was put last first, and collects garbage when a request has ended."""
 
-    def __init__(self, is_busy: Callable[[], bool], later: Later) -> None:
+    def __init__(
+        self,
+        is_busy: Callable[[], bool],
+        later: Later,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`is_busy` says whether a request is in flight; `resume` must be called once none is."""
         self._is_busy = is_busy
         self._later = later
+        self._clock = clock
+        self._quiet_from = 0.0
         self._work: dict[str, Work] = {}
         self._told = self._resting = False
         self._rests = 0
@@ -60,6 +69,10 @@ class Idle:
         """Leave all of it undone."""
         self._work.clear()
 
+    def hold(self) -> None:
+        """Something was changed."""
+        self._quiet_from = self._clock() + QUIET_SECONDS
+
     def resume(self) -> None:
         """The last request that was in flight has ended."""
         self._go_on()
@@ -70,11 +83,14 @@ class Idle:
     def _go_on(self) -> None:
         if self._work and not self._told:
             self._told = True
-            self._later(PAUSE_SECONDS, self._piece)
+            self._later(max(PAUSE_SECONDS, self._quiet_from - self._clock()), self._piece)
 
     def _piece(self) -> None:
         self._told = False
         if not self._work or self._is_busy():
+            return
+        if self._clock() < self._quiet_from:
+            self._go_on()
             return
         key, work = next(reversed(self._work.items()))
         try:

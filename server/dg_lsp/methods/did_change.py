@@ -33,6 +33,7 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
     if document is None:
         logger.warning("A document was changed that is not open.")
         return
+    session.idle.hold()
     is_cell = session.notebooks.holding(document.uri) is not None
     follows = session.configuration_of(document.uri).next_edit
     opened, version = document, which.version
