@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 
 from dg_engine.engine import EngineError
 
@@ -14,7 +14,7 @@ from dg_lsp.completion import Completer
 from dg_lsp.configuration import Configuration, Settings
 from dg_lsp.configuration.watching import watch
 from dg_lsp.context.keeper import Keeper
-from dg_lsp.documents import Document, DocumentStore
+from dg_lsp.documents import DocumentStore
 from dg_lsp.editor import Channel, Editor
 from dg_lsp.engine_host import EngineFactory, EngineHost
 from dg_lsp.flights import Flights
@@ -101,9 +101,9 @@ class Session:
         except TimeoutError:
             raise EngineError("The model is still loading; ask again in a moment.") from None
 
-    def look_ahead(self, document: Document, line: int = 0) -> None:
+    def look_ahead(self, uri: str, line: int = 0) -> None:
         """Have a document looked through, so that a first request at any place of it is quick."""
-        self.in_background(self._look_ahead(document.uri, line))
+        self.idle.put(normalised(uri), in_pieces(self._look_ahead(uri, line)))
 
     async def set_roots(self, roots: list[str]) -> None:
         """These folders are the workspace from now on; what can be none is left out."""
@@ -142,9 +142,8 @@ class Session:
             logger.warning("%s", problem)
             # window/showMessage is one of the few messages that may precede initialize's response.
             self.editor.warn(problem)
+        self._look_ahead_everywhere()
         await self.engine.configure(settings.server)
-        for document in self.documents:
-            self.look_ahead(document)
 
     async def close(self) -> None:
         """End every request, then the engine."""
@@ -179,17 +178,17 @@ class Session:
         if not count:
             self.idle.resume()
 
-    async def _look_ahead(self, uri: str, line: int) -> None:
-        try:
-            completer = await self.engine.completer(self.configuration_of(uri))
-        except EngineError:
-            return
-        document = self.documents.get(uri)
-        if document is None or not self.configuration_of(uri).enabled:
+    def _look_ahead_everywhere(self) -> None:
+        for document in self.documents:
+            self.look_ahead(document.uri)
+
+    def _look_ahead(self, uri: str, line: int) -> Iterator[None]:
+        document, configuration = self.documents.get(uri), self.configuration_of(uri)
+        completer = self.engine.loaded(configuration)  # we are told again when there is one
+        if document is None or completer is None or not configuration.enabled:
             return
         if self.may_complete(uri).allowed:
-            through = looked_through(document.lines, line, completer.prompt_format)
-            self.idle.put(normalised(uri), in_pieces(through))
+            yield from looked_through(document.lines, line, completer.prompt_format)
 
     def _model_changed(self, model: ModelStatus) -> None:
         said = f"The model is {model.state}. {model.message}".rstrip()
@@ -197,6 +196,8 @@ class Session:
             logger.info("%s", said)
         self._said_of_model = said
         self.status.set_model(model)
+        if model.state is ModelState.READY:
+            self._look_ahead_everywhere()
         if model.state is ModelState.FAILED:
             self.editor.warn(self.status.status.message)
         self._models.put_nowait(model)

@@ -40,7 +40,7 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
     version = document.version + 1 if version is None else version
     for change in changes:
         if change.text.count("\n") >= NEW_LINES:
-            session.look_ahead(document, change.range.start.line if change.range else 0)
+            session.look_ahead(document.uri, change.range.start.line if change.range else 0)
         before, document = document, document.changed([change], version, session.encoding)
         session.previews.follow(before, change, document)
         if not is_cell:  # cells read each other as they are

@@ -27,7 +27,7 @@ def handle(session: Session, params: Params) -> None:
     """Take the document in. Not asynchronous: a request that follows must see it."""
     document = opened(session, params.text_document)
     session.context.opened(document)
-    session.look_ahead(document)
+    session.look_ahead(document.uri)
 
 
 def opened(session: Session, item: OpenedDocument) -> Document:
