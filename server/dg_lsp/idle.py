@@ -14,7 +14,7 @@ PIECE_SECONDS = 0.001
 """About what a piece takes at most: whoever comes meanwhile waits for it."""
 PAUSE_SECONDS = 0.004
 """Between two pieces, and before the first."""
-QUIET_SECONDS = 0.05
+QUIET_SECONDS = 0.1
 """Behind a change nothing is begun for so long: more of them may follow at once."""
 REST_SECONDS = 0.02
 """How long nothing is in flight before garbage is collected: a key is often followed by another."""
