@@ -19,7 +19,7 @@ import torch
 from dg_engine.vllm_plugin.canvas_attention import flash_attention
 from dg_engine.vllm_plugin.joining import is_told_apart
 from dg_kernels import reference
-from dg_kernels.canvas_attention import Tiling, canvas_attention, choose_tiling
+from dg_kernels.canvas_attention import Tiling, canvas_attention
 from torch import Tensor
 
 from bench.gpu.kernels import (
@@ -33,6 +33,7 @@ from bench.gpu.kernels import (
     Layer,
     Row,
     batch_of,
+    default_tiling,
     expect,
     measure_ceilings,
     median_us,
@@ -181,12 +182,6 @@ def summed(rows: list[Row], prompt: int, canvas: int) -> str:
         single = "/".join(f"{row.get(f'{name}_us', float('nan')):.1f}" for row in mine)
         parts.append(f"{name} {whole:8.1f} ({single})")
     return f"prompt {prompt:5} canvas {canvas:3}: " + "  ".join(parts)
-
-
-def default_tiling(layer: Layer, canvas: int) -> Tiling:
-    """What canvas_attention chooses by itself."""
-    chosen = choose_tiling(canvas, HEADS, layer.key_heads, layer.head_dim)
-    return chosen._replace(partial_dtype=torch.bfloat16)
 
 
 def main() -> None:

@@ -22,7 +22,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dg_kernels.reference import MaskRule
+from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, MaskRule
+
+try:
+    from dg_kernels import hopper_attention
+except ImportError:  # a Triton without Gluon
+    hopper_attention = None
 
 HEAD_DIMS = (64, 128, 256, 512)
 MULTIPROCESSORS = 132
@@ -78,6 +83,17 @@ def _pages(table, tile, keys, PAGE: tl.constexpr, BLOCK_N: tl.constexpr):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         page = tl.load(table + key // PAGE, mask=key < keys, other=0)
     return page
+
+
+class Parts(NamedTuple):
+    """What the splits found, to be joined."""
+
+    mixed: Tensor
+    """Of each split [splits, tokens, heads, head_dim]; meant only where it has a weight."""
+    weights: Tensor
+    """log2 of its share, -inf where it saw no key, float32 [splits, tokens, heads]."""
+    query_starts: Tensor
+    """Of canvas_attention."""
 
 
 # A batch of another size is not another kernel.
@@ -236,24 +252,12 @@ def _attend_kernel(
         )
 
 
-@triton.jit(do_not_specialize=["rows", "sequences"])
-def _join_kernel(
-    partial,
-    partial_weights,
-    query_starts,
-    out,
-    out_token_stride,
-    out_head_stride,
-    rows,
-    sequences,
-    HEADS: tl.constexpr,
-    HEAD_DIM: tl.constexpr,
-    SPLITS: tl.constexpr,
-    SPLITS_PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = row < tl.load(query_starts + sequences) * HEADS
+@triton.jit
+def _joined(
+    partial, partial_weights, row, inside, rows, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr,
+    SPLITS_PADDED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Rows of heads [BLOCK, HEAD_DIM] from their splits."""
     all_splits = tl.arange(0, SPLITS_PADDED)[None, :]
     log_weights = tl.load(
         partial_weights + all_splits * rows + row[:, None],
@@ -272,11 +276,48 @@ def _join_kernel(
         part = tl.load(partial + at[:, None] * HEAD_DIM + column, mask=weight[:, None] > 0, other=0)
         total += weight
         mixed += part.to(tl.float32) * weight[:, None]
-    mixed = mixed / tl.where(total > 0, total, 1.0)[:, None]
+    return mixed / tl.where(total > 0, total, 1.0)[:, None]
+
+
+@triton.jit(do_not_specialize=["rows", "sequences"])
+def _join_kernel(
+    partial, partial_weights, query_starts, out, out_token_stride, out_head_stride, rows,
+    sequences, HEADS: tl.constexpr, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr,
+    SPLITS_PADDED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < tl.load(query_starts + sequences) * HEADS
+    mixed = _joined(
+        partial, partial_weights, row, inside, rows, HEAD_DIM, SPLITS, SPLITS_PADDED, BLOCK
+    )
+    column = tl.arange(0, HEAD_DIM)[None, :]
     out_at = (row // HEADS) * out_token_stride + (row % HEADS) * out_head_stride
     tl.store(
         out + out_at[:, None] + column, mixed.to(out.dtype.element_ty), mask=inside[:, None]
     )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["rows", "sequences"])
+def _join_rows_kernel(
+    partial, partial_weights, query_starts, out, scales, rows, sequences, greatest, least,
+    HEADS: tl.constexpr, HEADS_PADDED: tl.constexpr, HEAD_DIM: tl.constexpr,
+    SPLITS: tl.constexpr, SPLITS_PADDED: tl.constexpr,
+):  # fmt: skip
+    """One token: all of its heads are one row, which has one scale."""
+    token = tl.program_id(0).to(tl.int64)
+    head = tl.arange(0, HEADS_PADDED)
+    held = head < HEADS
+    inside = held & (token < tl.load(query_starts + sequences))
+    mixed = _joined(
+        partial, partial_weights, token * HEADS + head, inside, rows, HEAD_DIM, SPLITS,
+        SPLITS_PADDED, HEADS_PADDED,
+    )  # fmt: skip
+    mixed = mixed.to(partial.dtype.element_ty).to(tl.float32)
+    scale = tl.maximum(tl.max(tl.max(tl.abs(mixed), 1), 0) / greatest, least)
+    shrunk = tl.minimum(tl.maximum(mixed / scale, -greatest), greatest)
+    at = out + (token * HEADS + head)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
+    tl.store(at, shrunk.to(out.dtype.element_ty), mask=held[:, None])
+    tl.store(scales + token, scale)
 
 
 def choose_tiling(tokens: int, heads: int, key_heads: int, head_dim: int) -> Tiling:
@@ -344,6 +385,37 @@ def canvas_attention(
     Raises ValueError for shapes that do not fit. Nothing is read back to the host, and no shape
     depends on what the device holds, so a CUDA graph can hold it.
     """
+    if out is None:
+        out = torch.empty_like(query)
+    parts = attend(
+        query, key_pages, value_pages, block_table, query_starts, key_counts, causal, out,
+        scale=scale, window=window, rule=rule, tiling=tiling, leading=leading,
+    )  # fmt: skip
+    if parts is not None:
+        join(parts, out)
+    return out
+
+
+def attend(
+    query: Tensor,
+    key_pages: Tensor,
+    value_pages: Tensor,
+    block_table: Tensor,
+    query_starts: Tensor,
+    key_counts: Tensor,
+    causal: Tensor,
+    out: Tensor,
+    *,
+    scale: float = 1.0,
+    window: int | None = None,
+    rule: MaskRule = "anchored",
+    tiling: Tiling | None = None,
+    leading: Tensor | None = None,
+) -> Parts | None:
+    """The first launch of canvas_attention, whose arguments these are.
+
+    Returns what is to be joined; None where nothing was split, so that `out` holds the answer.
+    """
     tokens, heads, head_dim = query.shape
     page_size, key_heads = key_pages.shape[1:3]
     sequences = len(key_counts)
@@ -356,21 +428,30 @@ def canvas_attention(
     if window is not None and window < 1:
         raise ValueError(f"A window of {window} sees nothing; give 1 or more, or None.")
     group = heads // key_heads
-    if out is None:
-        out = torch.empty_like(query)
     if tokens == 0 or sequences == 0:
-        return out
+        return None
     if tiling is None:
         tiling = choose_tiling(tokens, heads, key_heads, head_dim)._replace(
             partial_dtype=query.dtype
         )
     splits = tiling.splits
+    parts: Parts | None = None
     if splits > 1:
         shape = (splits, tokens, heads)
-        partial = torch.empty((*shape, head_dim), dtype=tiling.partial_dtype, device=query.device)
-        partial_weights = torch.empty(shape, dtype=torch.float32, device=query.device)
-    else:
-        partial = partial_weights = None
+        parts = Parts(
+            torch.empty((*shape, head_dim), dtype=tiling.partial_dtype, device=query.device),
+            torch.empty(shape, dtype=torch.float32, device=query.device),
+            query_starts,
+        )
+    partial, partial_weights, _ = parts or (None, None, None)
+    if hopper_attention is not None and hopper_attention.fits(
+        query, key_pages, value_pages, tiling.block_m, tiling.partial_dtype, scale
+    ):
+        hopper_attention.attend(
+            query, key_pages, value_pages, block_table, query_starts, key_counts, causal, leading,
+            out, partial, partial_weights, scale=scale, window=window, rule=rule, splits=splits,
+        )  # fmt: skip
+        return parts
     # Offsets of 32 bits leave more registers to the accumulators.
     far = any(pages.shape[0] * pages.stride(0) >= 2**31 for pages in (key_pages, value_pages))
     blocks = tokens // (tiling.block_m // group) + sequences
@@ -386,11 +467,34 @@ def canvas_attention(
         PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
-    if splits > 1:
-        rows = tokens * heads
-        _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
-            partial, partial_weights, query_starts, out, *out.stride()[:2], rows, sequences,
-            HEADS=heads, HEAD_DIM=head_dim, SPLITS=splits,
-            SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, num_warps=4,
-        )  # fmt: skip
-    return out
+    return parts
+
+
+def join(parts: Parts, out: Tensor) -> None:
+    """Write the splits' joint result to `out` [tokens, heads, head_dim]; see canvas_attention."""
+    splits, tokens, heads, head_dim = parts.mixed.shape
+    rows = tokens * heads
+    _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
+        parts.mixed, parts.weights, parts.query_starts, out, *out.stride()[:2], rows,
+        len(parts.query_starts) - 1, HEADS=heads, HEAD_DIM=head_dim, SPLITS=splits,
+        SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, num_warps=4,
+    )  # fmt: skip
+
+
+def join_rows(parts: Parts, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
+    """Each token's heads as one row of `dtype` [tokens, heads * head_dim], and its scale [tokens,
+    1], float32: what dg_kernels.feed_forward.quantise makes of `join`'s result.
+
+    Rows behind the last sequence's are 0.
+    """
+    splits, tokens, heads, head_dim = parts.mixed.shape
+    device = parts.mixed.device
+    out = torch.empty(tokens, heads * head_dim, dtype=dtype, device=device)
+    scales = torch.empty(tokens, 1, dtype=torch.float32, device=device)
+    _join_rows_kernel[(tokens,)](
+        parts.mixed, parts.weights, parts.query_starts, out, scales, tokens * heads,
+        len(parts.query_starts) - 1, GREATEST, LEAST_SCALE, HEADS=heads,
+        HEADS_PADDED=triton.next_power_of_2(heads), HEAD_DIM=head_dim, SPLITS=splits,
+        SPLITS_PADDED=triton.next_power_of_2(splits), num_warps=8,
+    )  # fmt: skip
+    return out, scales

@@ -14,7 +14,13 @@ from torch import Tensor
 
 pytest.importorskip("triton", reason="Triton is not installed; kernels run where it is.")
 
-from dg_kernels.canvas_attention import Tiling, canvas_attention, choose_tiling
+from dg_kernels.canvas_attention import (
+    Tiling,
+    attend,
+    canvas_attention,
+    choose_tiling,
+    join_rows,
+)
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
 POISON = 6.0e4
@@ -239,6 +245,36 @@ def test_rows_behind_the_last_sequence_are_left_alone(splits: int, device: torch
     canvas_attention(*case, tiling=Tiling(16, 16, splits), out=out)
     assert (out[4:] == POISON).all()
     assert out[:4].abs().max() < 10
+
+
+@pytest.mark.parametrize(("heads", "splits"), [(4, 2), (12, 3)])
+def test_splits_may_be_joined_into_quantised_rows(
+    heads: int, splits: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    """What `quantise` makes of the attention's output; an idle row is 0 and so is one behind."""
+    sequences = [Sequence(4, 70, False), Sequence(4, 4, False), Sequence(3, 9, True)]
+    case = case_of(sequences, heads=heads, key_heads=heads // 2, dtype=dtype, device=device)
+    case.key_counts[1] = 0
+    case.query_starts[3] = 8
+    tiling = Tiling(16, 16, splits, partial_dtype=dtype)
+    out = torch.full_like(case.query, POISON)
+    parts = attend(*case, out, scale=0.3, tiling=tiling)
+    assert parts is not None
+    assert (out == POISON).all()
+    rows, scales = join_rows(parts, torch.float16)
+    canvas_attention(*case, scale=0.3, tiling=tiling, out=out)
+    expected, factors = reference.quantised(out[:8].flatten(1), torch.float16)
+    torch.testing.assert_close(scales[:8], factors)
+    torch.testing.assert_close(rows[:8], expected)
+    assert not rows[4:].any()
+    assert rows[:4].any()
+
+
+def test_what_is_not_split_needs_no_joining(device: torch.device) -> None:
+    case = case_of([Sequence(4, 20, False)], device=device)
+    out = torch.full_like(case.query, POISON)
+    assert attend(*case, out, tiling=Tiling(16, 16)) is None
+    assert out.abs().max() < 10
 
 
 def test_tiles_outside_the_mask_are_not_read(device: torch.device) -> None:
