@@ -38,6 +38,11 @@ class ProductTiling(NamedTuple):
 
 
 @triton.jit
+def _sums(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
 def _place_kernel(
     ids, sorted_to, experts_to, total_to, count, EXPERTS: tl.constexpr, ROWS: tl.constexpr,
     COUNT: tl.constexpr, BINS: tl.constexpr, BLOCKS: tl.constexpr,
@@ -45,15 +50,16 @@ def _place_kernel(
     mine = tl.program_id(0)
     at = tl.arange(0, COUNT)
     inside = at < count
-    chosen = tl.load(ids + at, mask=inside, other=BINS - 1)
+    chosen = tl.load(ids + at, mask=inside, other=0)
     expert = tl.arange(0, BINS)
-    counts = tl.histogram(chosen, BINS)
-    padded = tl.where(expert < EXPERTS, (counts + ROWS - 1) // ROWS * ROWS, 0)
-    start = tl.sum(tl.where(expert < mine, padded, 0), 0)
-    own = tl.sum(tl.where(expert == mine, counts, 0), 0)
-    own_padded = tl.sum(tl.where(expert == mine, padded, 0), 0)
+    counts = tl.histogram(chosen, BINS, mask=inside)
     is_mine = inside & (chosen == mine)
     rank = tl.cumsum(is_mine.to(tl.int32), 0) - 1
+    padded = (counts + ROWS - 1) // ROWS * ROWS
+    start, own = tl.reduce(
+        (tl.where(expert < mine, padded, 0), tl.where(expert == mine, counts, 0)), 0, _sums
+    )
+    own_padded = (own + ROWS - 1) // ROWS * ROWS
     tl.store(sorted_to + start + rank, at, mask=is_mine)
     padding = own + tl.arange(0, ROWS)
     tl.store(
@@ -128,7 +134,7 @@ def place(ids: Tensor, experts: int, block: int) -> Places:
     )
     _place_kernel[(experts,)](
         ids, *places, count, EXPERTS=experts, ROWS=block,
-        COUNT=triton.next_power_of_2(count), BINS=triton.next_power_of_2(experts + 1),
+        COUNT=triton.next_power_of_2(count), BINS=triton.next_power_of_2(experts),
         BLOCKS=triton.next_power_of_2(math.ceil(count / block)),
         num_warps=4 if count <= 1024 else 8,
     )  # fmt: skip

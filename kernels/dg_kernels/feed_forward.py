@@ -4,7 +4,9 @@ The block has a dense part and routed experts beside each other: both read the s
 and its residual, each through a norm of its own, and both are added up again through three norms.
 A launch here reads a row once and does all that follows before the next product: norms, sums,
 activations, and the FP8 of the rows with a scale for each. Rounding to the rows' dtype is where the
-model's own operations round. Reference: dg_kernels.reference, by the same names.
+model's own operations round. A row is so short that a launch is a chain of latencies: everything is
+asked for first, and sums that need not wait for each other share a turn of the warps.
+Reference: dg_kernels.reference, by the same names.
 """
 
 # Triton is not part of the environment that types are checked in.
@@ -19,7 +21,7 @@ from torch import Tensor
 
 from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Entered, Left, Norms, rounded_root
 
-WARPS = 8
+WARPS = 4
 """Of a row of a few thousand numbers."""
 
 
@@ -30,12 +32,36 @@ def _root(row, size: tl.constexpr, epsilon):
 
 
 @triton.jit
-def _quantise(row, to, scale_to, column, inside, greatest, least):
-    """Write a row in the dtype of `to` and its scale; `greatest` is what that dtype holds."""
-    scale = tl.maximum(tl.max(tl.abs(row), 0) / greatest, least)
+def _sums(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def _greater(a, b, c, d):
+    return tl.maximum(a, c), tl.maximum(b, d)
+
+
+@triton.jit
+def _two_roots(first, second, size: tl.constexpr, epsilon):
+    """As _root, of two rows at once."""
+    one, other = tl.reduce((first * first, second * second), 0, _sums)
+    return tl.rsqrt(one / size + epsilon), tl.rsqrt(other / size + epsilon)
+
+
+@triton.jit
+def _shrink(row, to, scale_to, column, inside, found, greatest, least):
+    """Write a row in the dtype of `to`, and its scale; `found` is its greatest number's size."""
+    scale = tl.maximum(found / greatest, least)
     shrunk = tl.minimum(tl.maximum(row / scale, -greatest), greatest)
     tl.store(to + column, shrunk.to(to.dtype.element_ty), mask=inside)
     tl.store(scale_to, scale)
+
+
+@triton.jit
+def _quantise(row, to, scale_to, column, inside, greatest, least):
+    """Write a row in the dtype of `to` and its scale; `greatest` is what that dtype holds."""
+    found = tl.max(tl.abs(row), 0)
+    _shrink(row, to, scale_to, column, inside, found, greatest, least)
 
 
 @triton.jit
@@ -44,28 +70,30 @@ def _enter_kernel(
     total, dense, dense_scales, routed, routed_scales, router, epsilon, root, greatest, least,
     SIZE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at = tl.program_id(0).to(tl.int64) * SIZE
+    row_at = tl.program_id(0)
+    at = row_at.to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
     kept = total.dtype.element_ty
     x = tl.load(attended + at + column, mask=inside, other=0.0).to(tl.float32)
-    weight = tl.load(attended_weight + column, mask=inside, other=0.0).to(tl.float32)
+    behind = tl.load(residual + at + column, mask=inside, other=0.0)
+    attended_by = tl.load(attended_weight + column, mask=inside, other=0.0)
+    router_by = tl.load(router_weight + column, mask=inside, other=0.0)
+    dense_by = tl.load(dense_weight + column, mask=inside, other=0.0)
+    routed_by = tl.load(routed_weight + column, mask=inside, other=0.0)
     x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
-    x = (x * weight).to(kept).to(tl.float32)
-    x = (x + tl.load(residual + at + column, mask=inside, other=0.0).to(tl.float32)).to(kept)
+    x = (x * attended_by.to(tl.float32)).to(kept).to(tl.float32)
+    x = (x + behind.to(tl.float32)).to(kept)
     tl.store(total + at + column, x, mask=inside)
     x = x.to(tl.float32)
     x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
-    weight = tl.load(router_weight + column, mask=inside, other=0.0).to(tl.float32)
-    asked = ((x * root).to(kept).to(tl.float32) * weight).to(kept)
+    asked = ((x * root).to(kept).to(tl.float32) * router_by.to(tl.float32)).to(kept)
     tl.store(router + at + column, asked, mask=inside)
-    weight = tl.load(dense_weight + column, mask=inside, other=0.0).to(tl.float32)
-    row = (x * weight).to(kept).to(tl.float32)
-    row_at = tl.program_id(0)
-    _quantise(row, dense + at, dense_scales + row_at, column, inside, greatest, least)
-    weight = tl.load(routed_weight + column, mask=inside, other=0.0).to(tl.float32)
-    row = (x * weight).to(kept).to(tl.float32)
-    _quantise(row, routed + at, routed_scales + row_at, column, inside, greatest, least)
+    first = (x * dense_by.to(tl.float32)).to(kept).to(tl.float32)
+    second = (x * routed_by.to(tl.float32)).to(kept).to(tl.float32)
+    one, other = tl.reduce((tl.abs(first), tl.abs(second)), 0, _greater)
+    _shrink(first, dense + at, dense_scales + row_at, column, inside, one, greatest, least)
+    _shrink(second, routed + at, routed_scales + row_at, column, inside, other, greatest, least)
 
 
 @triton.jit
@@ -90,7 +118,8 @@ def _leave_kernel(
     out, rows, scales, epsilon, greatest, least, CHOSEN: tl.constexpr, FOLLOWED: tl.constexpr,
     SIZE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at = tl.program_id(0).to(tl.int64) * SIZE
+    row_at = tl.program_id(0)
+    at = row_at.to(tl.int64) * SIZE
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
     kept = out.dtype.element_ty
@@ -98,27 +127,30 @@ def _leave_kernel(
     for number in tl.static_range(CHOSEN):
         expert = routed + at * CHOSEN + number * SIZE + column
         mixed += tl.load(expert, mask=inside, other=0.0).to(tl.float32)
-    mixed = mixed.to(kept).to(tl.float32)
-    mixed = (mixed * _root(mixed, SIZE, epsilon)).to(kept).to(tl.float32)
-    weight = tl.load(routed_weight + column, mask=inside, other=0.0).to(tl.float32)
-    mixed = (mixed * weight).to(kept).to(tl.float32)
     x = tl.load(dense + at + column, mask=inside, other=0.0).to(tl.float32)
-    x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
-    weight = tl.load(dense_weight + column, mask=inside, other=0.0).to(tl.float32)
-    x = (x * weight).to(kept).to(tl.float32)
+    behind = tl.load(total + at + column, mask=inside, other=0.0)
+    routed_by = tl.load(routed_weight + column, mask=inside, other=0.0)
+    dense_by = tl.load(dense_weight + column, mask=inside, other=0.0)
+    out_by = tl.load(out_weight + column, mask=inside, other=0.0)
+    factor = tl.load(scalar)
+    if FOLLOWED:
+        following_by = tl.load(following + column, mask=inside, other=0.0)
+    mixed = mixed.to(kept).to(tl.float32)
+    mixed_root, root = _two_roots(mixed, x, SIZE, epsilon)
+    mixed = (mixed * mixed_root).to(kept).to(tl.float32)
+    mixed = (mixed * routed_by.to(tl.float32)).to(kept).to(tl.float32)
+    x = (x * root).to(kept).to(tl.float32)
+    x = (x * dense_by.to(tl.float32)).to(kept).to(tl.float32)
     x = (x + mixed).to(kept).to(tl.float32)
     x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
-    weight = tl.load(out_weight + column, mask=inside, other=0.0).to(tl.float32)
-    x = (x * weight).to(kept).to(tl.float32)
-    x = (x + tl.load(total + at + column, mask=inside, other=0.0).to(tl.float32)).to(kept)
-    x = (x.to(tl.float32) * tl.load(scalar).to(tl.float32)).to(kept)
+    x = (x * out_by.to(tl.float32)).to(kept).to(tl.float32)
+    x = (x + behind.to(tl.float32)).to(kept)
+    x = (x.to(tl.float32) * factor.to(tl.float32)).to(kept)
     tl.store(out + at + column, x, mask=inside)
     if FOLLOWED:
         x = x.to(tl.float32)
         x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
-        weight = tl.load(following + column, mask=inside, other=0.0).to(tl.float32)
-        x = (x * weight).to(kept).to(tl.float32)
-        row_at = tl.program_id(0)
+        x = (x * following_by.to(tl.float32)).to(kept).to(tl.float32)
         _quantise(x, rows + at, scales + row_at, column, inside, greatest, least)
 
 
@@ -134,8 +166,8 @@ def _quantise_kernel(
     kept = x.dtype
     x = x.to(tl.float32)
     if NORMED:
-        x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
         factor = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
+        x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
         x = (x * factor).to(kept).to(tl.float32)
     row_at = tl.program_id(0)
     _quantise(x, rows + at, scales + row_at, column, inside, greatest, least)
@@ -176,7 +208,7 @@ def activate(gate_up: Tensor, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]
     if rows:
         _activate_kernel[(rows,)](
             gate_up, active, scales, GREATEST, LEAST_SCALE, SIZE=size,
-            BLOCK=triton.next_power_of_2(size), num_warps=4 if size <= 1024 else WARPS,
+            BLOCK=triton.next_power_of_2(size), num_warps=4 if size <= 1024 else 8,
         )  # fmt: skip
     return active, scales
 

@@ -35,40 +35,42 @@ def _rotate_kernel(
     column = tl.arange(0, HALF)
     at = qkv + row * (HEADS + 2 * KEY_HEADS) * SIZE + (first + head[:, None]) * SIZE
     kept = qkv.dtype.element_ty
+    # Everything is asked for first: a program is a chain of latencies.
     low = tl.load(at + column[None, :]).to(tl.float32)
     high = tl.load(at + HALF + column[None, :]).to(tl.float32)
+    slot = tl.load(slots + row, mask=row < slot_count, other=-1).to(tl.int64)
+    turned = first < HEADS + KEY_HEADS
+    weight = (query_weight if first < HEADS else key_weight) + column
+    turn = turns + tl.load(positions + row) * turns_stride + column
+    low_weight = tl.load(weight, mask=turned, other=0.0)[None, :].to(tl.float32)
+    high_weight = tl.load(weight + HALF, mask=turned, other=0.0)[None, :].to(tl.float32)
+    cosine = tl.load(turn, mask=turned, other=0.0)[None, :].to(tl.float32)
+    sine = tl.load(turn + HALF, mask=turned, other=0.0)[None, :].to(tl.float32)
     square = (tl.sum(low * low, 1) + tl.sum(high * high, 1)) / SIZE
     root = tl.rsqrt(square + epsilon)[:, None]
     low, high = (low * root).to(kept).to(tl.float32), (high * root).to(kept).to(tl.float32)
-    if first < HEADS + KEY_HEADS:
-        weight = query_weight if first < HEADS else key_weight
-        low = low * tl.load(weight + column)[None, :].to(tl.float32)
-        high = high * tl.load(weight + HALF + column)[None, :].to(tl.float32)
+    if turned:
+        low, high = low * low_weight, high * high_weight
         low, high = low.to(kept).to(tl.float32), high.to(kept).to(tl.float32)
-        turn = turns + tl.load(positions + row) * turns_stride + column
-        cosine = tl.load(turn)[None, :].to(tl.float32)
-        sine = tl.load(turn + HALF)[None, :].to(tl.float32)
         low, high = low * cosine - high * sine, high * cosine + low * sine
     if first < HEADS:
         to = query + (row * HEADS + first + head[:, None]) * SIZE + column[None, :]
         tl.store(to, low.to(kept))
         tl.store(to + HALF, high.to(kept))
-    elif row < slot_count:
-        slot = tl.load(slots + row).to(tl.int64)
-        if slot >= 0:
-            page, token = slot // page_size, slot % page_size
-            if first < HEADS + KEY_HEADS:
-                own = (first - HEADS + head[:, None]).to(tl.int64)
-                to = key_pages + page * key_page_stride + token * key_token_stride
-                to += own * key_head_stride + column[None, :]
-                tl.store(to, low.to(key_pages.dtype.element_ty))
-                tl.store(to + HALF, high.to(key_pages.dtype.element_ty))
-            else:
-                own = (first - HEADS - KEY_HEADS + head[:, None]).to(tl.int64)
-                to = value_pages + page * value_page_stride + token * value_token_stride
-                to += own * value_head_stride + column[None, :]
-                tl.store(to, low.to(value_pages.dtype.element_ty))
-                tl.store(to + HALF, high.to(value_pages.dtype.element_ty))
+    elif slot >= 0:
+        page, token = slot // page_size, slot % page_size
+        if turned:
+            own = (first - HEADS + head[:, None]).to(tl.int64)
+            to = key_pages + page * key_page_stride + token * key_token_stride
+            to += own * key_head_stride + column[None, :]
+            tl.store(to, low.to(key_pages.dtype.element_ty))
+            tl.store(to + HALF, high.to(key_pages.dtype.element_ty))
+        else:
+            own = (first - HEADS - KEY_HEADS + head[:, None]).to(tl.int64)
+            to = value_pages + page * value_page_stride + token * value_token_stride
+            to += own * value_head_stride + column[None, :]
+            tl.store(to, low.to(value_pages.dtype.element_ty))
+            tl.store(to + HALF, high.to(value_pages.dtype.element_ty))
 
 
 def rotate(
