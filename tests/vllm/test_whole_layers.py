@@ -14,7 +14,7 @@ from torch import Tensor
 
 pytest.importorskip("vllm.model_executor.models.gemma4")
 
-from dg_engine.vllm_plugin import whole_layers
+from dg_engine.vllm_plugin import canvas_attention, whole_layers
 from dg_engine.vllm_plugin.feed_forward import WHOLE, Unfit
 from dg_kernels import reference
 
@@ -140,6 +140,33 @@ def test_two_layers_are_one_after_the_other(pages: dict[str, Tensor]):
         assert torch.equal(found, expected)
     assert carried is None
     assert set(pages) == {"layers.0.attn", "layers.1.attn"}
+
+
+def test_what_attention_leaves_in_parts_is_joined_for_the_product(
+    pages: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
+):
+    chance = torch.Generator().manual_seed(5)
+    layer = layer_of(chance, 0)
+    blocks: Any = {"layers.0": Block()}
+    assert whole_layers.join({"layers.0": layer}, blocks) == 1
+    whole = whole_layers._attend
+
+    def attend(query: Tensor, name: str) -> Tensor:
+        assert name in canvas_attention._in_parts
+        parts: Any = whole(query, name)
+        canvas_attention._in_parts[name] = parts
+        return torch.full_like(query, torch.nan)
+
+    def joined(parts: Any) -> tuple[Tensor, Tensor]:
+        return reference.quantised(parts.flatten(1), reference.FP8)
+
+    monkeypatch.setattr(whole_layers, "_attend", attend)
+    monkeypatch.setattr(whole_layers, "join_rows", joined)
+    hidden = torch.randn(7, HIDDEN, generator=chance).bfloat16()
+    for positions in (torch.arange(7), torch.arange(7) + 9):
+        out, _ = getattr(layer, WHOLE)(positions, hidden, None)
+        assert torch.equal(out, plain(layer, positions, hidden))
+    assert canvas_attention.take_parts("layers.0.attn") is None
 
 
 def test_a_compiler_sees_what_a_layer_hands_on(monkeypatch: pytest.MonkeyPatch):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import torch
 from dg_kernels import reference
-from dg_kernels.canvas_attention import HEAD_DIMS, canvas_attention
+from dg_kernels.canvas_attention import HEAD_DIMS, Parts, attend, canvas_attention
 from torch import Tensor
 from vllm.config import get_current_vllm_config
 from vllm.v1.attention.backend import AttentionType
@@ -30,11 +30,28 @@ from dg_engine.vllm_plugin.joining import LEADING, is_told_apart
 from dg_engine.vllm_plugin.register import MASK_RULE
 
 PAGE = 32
-"""Tokens of a page: a tile of keys. What of a prompt is not in the cache ends within two of them,
-so that larger ones would have more of it read again for every job."""
+"""Tokens of a page of layers that see everything; sliding ones, with twice the bytes a token, get
+16 of vLLM. What of a prompt is not in the cache ends within two of them, so that larger ones would
+have more of it read again for every job."""
 
 
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
+
+_in_parts: dict[str, Parts | None] = {}
+"""By the name of a layer whose reader joins splits: what its last forward left to be joined."""
+
+
+def leave_in_parts(layer: str) -> None:
+    """From now on, forwards of this layer may leave its splits to be joined by who reads them."""
+    _in_parts[layer] = None
+
+
+def take_parts(layer: str) -> Parts | None:
+    """What the layer's last forward left to be joined, once; None where its output is whole."""
+    parts = _in_parts.get(layer)
+    if parts is not None:
+        _in_parts[layer] = None
+    return parts
 
 
 class CanvasAttentionBackend(TritonAttentionBackend):
@@ -118,20 +135,18 @@ class CanvasAttention(TritonAttentionImpl):
                 self.scale, output[:tokens],
             )  # fmt: skip
             return output
-        canvas_attention(
-            query[:tokens],
-            key_pages,
-            value_pages,
-            attn_metadata.block_table,
-            attn_metadata.query_start_loc,
-            lengths,
-            causal,
-            scale=self.scale,
-            window=self._window,
-            rule=self._rule,
-            out=output[:tokens],
-            leading=getattr(attn_metadata, LEADING, None),
-        )
+        batch = (
+            query[:tokens], key_pages, value_pages, attn_metadata.block_table,
+            attn_metadata.query_start_loc, lengths, causal,
+        )  # fmt: skip
+        mask: dict[str, Any] = {
+            "scale": self.scale, "window": self._window, "rule": self._rule,
+            "leading": getattr(attn_metadata, LEADING, None),
+        }  # fmt: skip
+        if getattr(layer, "layer_name", None) in _in_parts and tokens == len(output):
+            _in_parts[layer.layer_name] = attend(*batch, output, **mask)
+        else:
+            canvas_attention(*batch, out=output[:tokens], **mask)
         return output
 
 

@@ -3,7 +3,8 @@ layer's products, and from a product to queries, and keys in their pages.
 
 A layer that follows another gets its rows normed and in FP8 already (dg_kernels.feed_forward), one
 launch makes queries, keys and values of one product (dg_kernels.rotate), and the attention is
-vLLM's call of our backend, which reads nothing but pages.
+vLLM's call of our backend, which reads nothing but pages. What it leaves in parts is joined where
+it is brought to FP8 for the next product.
 """
 
 # vLLM is not part of the environment that types are checked in.
@@ -15,12 +16,14 @@ import logging
 from typing import Any
 
 import torch
+from dg_kernels.canvas_attention import join_rows
 from dg_kernels.feed_forward import quantise
 from dg_kernels.rotate import rotate
 from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.attention import attention as vllm_attention
 
+from dg_engine.vllm_plugin.canvas_attention import leave_in_parts, take_parts
 from dg_engine.vllm_plugin.feed_forward import WHOLE, FeedForward, Unfit, weights_of
 
 LOG = logging.getLogger(__name__)
@@ -86,7 +89,8 @@ class WholeLayer:
 
     def rest(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Output, and what the next layer's first product reads, or nothing."""
-        rows, scales = quantise(attended)
+        parts = take_parts(self._layer_name)
+        rows, scales = quantise(attended) if parts is None else join_rows(parts)
         projected = vllm_ops.cutlass_scaled_mm(
             rows, self._out, scales, self._out_scales, residual.dtype
         )
@@ -164,5 +168,6 @@ def join(layers: dict[str, Any], blocks: dict[str, FeedForward]) -> int:
             following = None
             continue
         setattr(layer, WHOLE, _layers[name].run)
+        leave_in_parts(layer.self_attn.attn.layer_name)
         following, joined = layer, joined + 1
     return joined
