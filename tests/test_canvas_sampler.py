@@ -50,7 +50,9 @@ class Device:
     """States, their sampler, and steps over chosen slots."""
 
     def __init__(self, rows_per_pass: int = 1000, compiled: bool = False) -> None:
-        self.states = CanvasStates(SLOTS, LENGTH, HIDDEN, device=CPU, dtype=torch.float32)
+        self.states = CanvasStates(
+            SLOTS, LENGTH, HIDDEN, vocab_size=VOCAB, device=CPU, dtype=torch.float32
+        )
         self.sampler = CanvasSampler(
             self.states,
             VOCABULARY,
@@ -385,7 +387,9 @@ def test_a_step_reads_nothing_back_from_the_device():
     # A fake tensor has no values: whatever asks for one raises.
     one = request("hhsp", rule=Rule.ENTROPY_BOUND, blocks=2)
     with FakeTensorMode(allow_non_fake_inputs=True):
-        states = CanvasStates(SLOTS, LENGTH, HIDDEN, device=CPU, dtype=torch.float32)
+        states = CanvasStates(
+            SLOTS, LENGTH, HIDDEN, vocab_size=VOCAB, device=CPU, dtype=torch.float32
+        )
     real = Device()
     real.states.add(0, one)
     batch = Batch(

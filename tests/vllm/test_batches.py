@@ -40,7 +40,11 @@ def sampler(device: Device) -> _Sampler:
         prefill_len=SimpleNamespace(gpu=lengths),
         draft_tokens=torch.zeros(SLOTS, LENGTH, dtype=torch.int64),
     )
-    state: Any = SimpleNamespace(states=device.states, knows=lambda name: name == "known")
+    state: Any = SimpleNamespace(
+        states=device.states,
+        knows=lambda name: name == "known",
+        conditioning=SimpleNamespace(rehearse=lambda: None),
+    )
     return _Sampler(state, req_states, device.sampler)
 
 

@@ -137,10 +137,6 @@ class CanvasSampler:
         """Take `compile` back."""
         self._compiled = None
 
-    def start(self, slots: Tensor) -> Tensor:
-        """See Progress.start."""
-        return self._progress.start(slots)
-
     def step(self, logits: Tensor, batch: Batch) -> Outcome:
         """Advance every request of the batch by its rows of logits [rows, vocab]."""
         if len(logits) == 0:

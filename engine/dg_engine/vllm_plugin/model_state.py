@@ -26,6 +26,7 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 from dg_engine.model_config import softcap_of
 from dg_engine.sampler import Vocabulary
 from dg_engine.vllm_plugin.canvas_sampler import CanvasSampler, Embedding
+from dg_engine.vllm_plugin.conditioning import Conditioning
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
 from dg_engine.vllm_plugin.gpu_defaults import fuses_layers, joins_layers
 from dg_engine.vllm_plugin.joining import LeadingRows
@@ -52,14 +53,17 @@ class CanvasModelState(DiffusionGemmaModelState):
         super().__init__(vllm_config, model, encoder_cache, device)
         self._slots: dict[str, int] = {}
         self._leading = LeadingRows(self.max_num_reqs, device)
-        self._canvas_sampler: CanvasSampler | None = None
         self.states = CanvasStates(
             self.max_num_reqs,
             vllm_config.diffusion_config.canvas_length,
             self.model_config.hf_text_config.hidden_size,
+            vocab_size=self.model_config.get_vocab_size(),
             device=device,
             dtype=self.model_config.dtype,
         )
+        self.conditioning = Conditioning(self.states, model.self_conditioning)
+        if device.type == "cuda" and not self.model_config.enforce_eager:
+            self.conditioning.compile()
         # Upstream's methods ask for these two; its own states, allocated above, go here.
         self.diffusion_states = _UpstreamView(self.states)
         self.model.diffusion_states = self.diffusion_states
@@ -72,8 +76,7 @@ class CanvasModelState(DiffusionGemmaModelState):
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any]:
         """Our sampler in place of vLLM's; there is nothing to reject, so no rejection sampler."""
         sets = vocabulary_sets(self.model_config.model, self.gen_config)
-        self._canvas_sampler = canvas_sampler(self, sets)
-        return _Sampler(self, sampler.req_states, self._canvas_sampler), None
+        return _Sampler(self, sampler.req_states, canvas_sampler(self, sets)), None
 
     def add_request(self, req_index: int, new_req_data: Any) -> None:
         """Write all of a slot's state; a request that was preempted begins its canvas anew."""
@@ -99,33 +102,24 @@ class CanvasModelState(DiffusionGemmaModelState):
 
     def prepare_attn(self, input_batch: Any, *args: Any, **options: Any) -> dict[str, Any]:
         """Attention metadata; canvases that come along with their prompt's end begin here."""
-        joined = self._leading.find(input_batch)
-        if joined and self._canvas_sampler is not None:
-            slots = torch.tensor([slot for slot, _, _ in joined])
-            if self.device.type == "cuda":
-                slots = slots.pin_memory()
-            ids = self._canvas_sampler.start(slots.to(self.device, non_blocking=True))
-            for place, (_, width, rows) in enumerate(joined):
-                input_batch.input_ids[rows] = ids[place, :width].to(input_batch.input_ids.dtype)
+        for slot, width, rows in self._leading.find(input_batch):
+            self.states.begin(slot)
+            input_batch.input_ids[rows].copy_(self.states.ids[slot, :width])
         metadata = super().prepare_attn(input_batch, *args, **options)
         self._leading.tell(metadata)
         return metadata
 
     def prepare_inputs(self, input_batch: Any, req_states: Any) -> dict[str, Any]:
-        """Embeddings of all tokens; on rows that denoise, mixed with the last step's soft ones.
-
-        A row that is read causally keeps its plain embedding, as prompts do.
-        """
+        """Embeddings of all tokens; on rows that denoise, mixed with the last step's soft ones."""
         inputs = super().prepare_inputs(input_batch, req_states)
         if input_batch.num_draft_tokens == 0:
             return inputs
-        embeds, rows = inputs["inputs_embeds"], input_batch.logits_indices.long()
-        slots = input_batch.expanded_idx_mapping.long()
-        positions = input_batch.expanded_local_pos.long()
-        plain = embeds[rows]
-        mixed = self.model.self_conditioning(plain, self.states.conditioning[slots, positions])
-        denoising = self.states.whole[slots, Whole.PHASE] == Phase.DENOISE
-        embeds[rows] = torch.where(denoising[:, None], mixed, plain)
+        self.conditioning(
+            inputs["inputs_embeds"],
+            input_batch.logits_indices.long(),
+            input_batch.expanded_idx_mapping.long(),
+            input_batch.expanded_local_pos.long(),
+        )
         return inputs
 
 
@@ -210,13 +204,18 @@ class _Sampler:
     def _rehearse(self, logits: Tensor, slots: Tensor) -> SamplerOutput:
         """vLLM measures memory with a batch that is none: take what a full one would."""
         try:
-            self._sampler.rehearse(logits)
+            self._rehearse_parts(logits)
         except TorchDynamoException as error:
             LOG.warning("The sampler cannot be compiled, so its steps are slower: %s", error)
             self._sampler.leave_eager()
-            self._sampler.rehearse(logits)
+            self._state.conditioning.leave_eager()
+            self._rehearse_parts(logits)
         nothing = torch.zeros_like(slots, dtype=torch.int32)
         return SamplerOutput(nothing[:, None], None, None, nothing, nothing)
+
+    def _rehearse_parts(self, logits: Tensor) -> None:
+        self._sampler.rehearse(logits)
+        self._state.conditioning.rehearse()
 
 
 def canvas_sampler(state: CanvasModelState, sets: VocabularySets) -> CanvasSampler:

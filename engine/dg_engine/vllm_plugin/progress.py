@@ -105,35 +105,15 @@ class Progress:
     def begin(self, batch: Batch) -> Outcome:
         """A step without rows: a request whose prompt ends here goes over to its first phase.
 
-        What `add` has cleared needs no clearing, so this is a part of what `advance` does.
+        Everything else is as `add` has left it.
         """
         states, slots = self._states, batch.slots
-        whole = states.whole[slots]
+        whole, ids = states.whole[slots], states.ids[slots]
         first = whole[:, Whole.FIRST_PHASE]
-        ids = _where(batch.prefilled, self._first_ids(slots, whole), states.ids[slots])
         whole[:, Whole.PHASE] = torch.where(batch.prefilled, first, whole[:, Whole.PHASE])
-        whole[:, Whole.STEP] = whole[:, Whole.STEP].masked_fill(batch.prefilled, 0)
-        states.whole[slots], states.ids[slots] = whole, ids
+        states.whole[slots] = whole
         none = first[:0]
         return Outcome(ids, torch.zeros_like(first), ids, none, none, none, none, none, none)
-
-    def start(self, slots: Tensor) -> Tensor:
-        """Requests whose canvases come along with their prompts' ends go over to their first phase
-        before the forward; returns what it reads of them, int64 [n, canvas]."""
-        states = self._states
-        whole = states.whole[slots]
-        ids = self._first_ids(slots, whole)
-        whole[:, Whole.PHASE] = whole[:, Whole.FIRST_PHASE]
-        states.whole[slots], states.ids[slots] = whole, ids
-        return ids
-
-    def _first_ids(self, slots: Tensor, whole: Tensor) -> Tensor:
-        """Noise in the holes of what is denoised, and what is given elsewhere [n, canvas]."""
-        first = whole[:, Whole.FIRST_PHASE]
-        denoised = (first == int(Phase.DENOISE))[:, None]
-        holes = (self._states.roles[slots] == int(Role.HOLE)) & denoised
-        noise = self._noise(whole, torch.zeros_like(first))
-        return torch.where(holes, noise, self._states.given[slots])
 
     def advance(self, batch: Batch, rows: Rows, running: Tensor, of_row: Tensor) -> Outcome:
         """Accept, renoise, settle and change phases; `rows` are [n, canvas] here."""
@@ -265,7 +245,7 @@ class Progress:
         blocks = now.column(Whole.BLOCKS)
         whole = now.whole.clone()
         whole[:, Whole.PHASE] = phase
-        whole[:, Whole.STEP] = steps.masked_fill(committing | batch.prefilled, 0)
+        whole[:, Whole.STEP] = steps.masked_fill(committing, 0)
         whole[:, Whole.WIDTH] = now.column(Whole.WIDTH).masked_fill(
             committing, states.canvas_length
         )
@@ -273,16 +253,15 @@ class Progress:
         whole[:, Whole.BLOCKS] = torch.where(committing & (blocks != NO_END), blocks - 1, blocks)
         given = now.given.masked_fill(committing[:, None], 0)
         roles = now.roles.masked_fill(committing[:, None], int(Role.HOLE))
-        begins = committing | (batch.prefilled & (phase == int(Phase.DENOISE)))
+        # A request whose prompt ends here reads what `add` has left it.
         noise = self._noise(whole, torch.zeros_like(steps))
-        inputs = _where(begins, torch.where(roles == int(Role.HOLE), noise, given), next_ids)
-        inputs = _where(batch.prefilled & ~begins, given, inputs)
+        inputs = _where(committing, torch.where(roles == int(Role.HOLE), noise, given), next_ids)
         states.whole[slots], states.given[slots], states.roles[slots] = whole, given, roles
         states.ids[slots] = inputs
         states.history[:, slots] = _where(
-            begins, torch.full_like(now.ids, -1), states.history[:, slots]
+            committing, torch.full_like(now.ids, -1), states.history[:, slots]
         )
-        restarts = (begins | commits)[:, None, None]
+        restarts = (committing | commits)[:, None, None]
         states.conditioning[slots] = states.conditioning[slots].masked_fill(restarts, 0.0)
         return inputs
 

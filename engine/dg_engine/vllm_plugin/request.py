@@ -33,6 +33,9 @@ class Kind(enum.IntEnum):
     """Go on causally from the one id of the canvas, always with the likeliest token."""
 
 
+_ROLES, _KINDS = frozenset(map(int, Role)), frozenset(map(int, Kind))
+
+
 class CanvasRequest(msgspec.Struct, frozen=True):
     """See CanvasJob for the fields that share a name with it.
 
@@ -99,9 +102,9 @@ class CanvasRequest(msgspec.Struct, frozen=True):
         """Raise JobError unless the request fits a model of these sizes."""
         if self.width > canvas_length:
             raise JobError(f"The canvas is {self.width} wide; this engine takes {canvas_length}.")
-        if any(not 0 <= i < vocab_size for i in self.canvas):
+        if min(self.canvas) < 0 or max(self.canvas) >= vocab_size:
             raise JobError(f"A token id lies outside the vocabulary of {vocab_size}.")
-        if any(role not in tuple(Role) for role in self.roles) or self.kind not in tuple(Kind):
+        if not _ROLES.issuperset(self.roles) or self.kind not in _KINDS:
             raise JobError("A role or the kind of a canvas request is none that there is.")
         if not 0 <= self.stability <= MAX_STABILITY:
             raise JobError(

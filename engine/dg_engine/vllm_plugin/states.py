@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dg_engine.job import Role, Rule, StopKind
+from dg_engine.vllm_plugin.draws import noise_ids
 from dg_engine.vllm_plugin.request import MAX_STABILITY, NO_END, CanvasRequest, Kind
 
 
@@ -75,6 +76,7 @@ class CanvasStates:
         canvas_length: int,
         hidden_size: int,
         *,
+        vocab_size: int,
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
@@ -82,6 +84,7 @@ class CanvasStates:
             return torch.zeros(slots, canvas_length, dtype=kind, device=device)
 
         self.canvas_length = canvas_length
+        self.vocab_size = vocab_size
         self.device = device
         self.whole = torch.zeros(slots, len(Whole), dtype=torch.int64, device=device)
         """[slots, len(Whole)]"""
@@ -139,10 +142,24 @@ class CanvasStates:
             Whole.FIRST_PHASE: first[Kind(request.kind)],
         }
         real = [request.entropy_bound, request.confidence, request.t_min, request.t_max]
-        self._write(self.whole, slot, [int(whole[column]) for column in Whole])
-        self._write(self.real, slot, real)
-        self._write(self.given, slot, canvas + [0] * padding)
-        self._write(self.roles, slot, roles + [int(Role.PIN)] * padding)
+        given = torch.tensor(canvas + [0] * padding)
+        roles_given = torch.tensor(roles + [int(Role.PIN)] * padding)
+        ids = given
+        if whole[Whole.FIRST_PHASE] == Phase.DENOISE:
+            offsets = torch.arange(length) - whole[Whole.START]
+            seed, begins = torch.tensor([request.seed]), torch.zeros(1, dtype=torch.int64)
+            noise = noise_ids(seed, begins, offsets, self.vocab_size)
+            ids = torch.where(roles_given == int(Role.HOLE), noise, given)
+        self._write(
+            slot,
+            {
+                self.whole: torch.tensor([int(whole[column]) for column in Whole]),
+                self.real: torch.tensor(real, dtype=torch.float64),
+                self.given: given,
+                self.roles: roles_given,
+                self.ids: ids,
+            },
+        )
         self.history[:, slot] = -1
         self.conditioning[slot] = 0
         self.candidate_slots.discard(slot)
@@ -152,6 +169,10 @@ class CanvasStates:
                 self.candidate_slots.add(slot)
             if request.max_steps > 1:
                 self.repeated_slots.add(slot)
+
+    def begin(self, slot: int) -> None:
+        """Let a request whose prompt is read go over to its first phase."""
+        self.whole[slot, Whole.PHASE].copy_(self.whole[slot, Whole.FIRST_PHASE])
 
     def remove(self, slot: int) -> None:
         """Forget the owner of a slot."""
@@ -175,11 +196,17 @@ class CanvasStates:
             self.conditioning,
         )  # fmt: skip
 
-    def _write(self, into: Tensor, slot: int, values: list[int] | list[float]) -> None:
-        row = torch.tensor(values, dtype=into.dtype)
+    def _write(self, slot: int, rows: dict[Tensor, Tensor]) -> None:
+        """Rows of one slot, all of numbers of 64 bits, in one transfer."""
+        packed = torch.cat([row.view(torch.int64) for row in rows.values()])
         if self.device.type == "cuda":
-            row = row.pin_memory()
-        into[slot].copy_(row, non_blocking=True)
+            packed = packed.pin_memory()
+        packed = packed.to(self.device, non_blocking=True)
+        begin = 0
+        for into, row in rows.items():
+            part = packed[begin : begin + len(row)]
+            into[slot].copy_(part.view(row.dtype))
+            begin += len(row)
 
 
 def _lines(request: CanvasRequest) -> int:
