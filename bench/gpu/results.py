@@ -200,14 +200,20 @@ def page(found: Row) -> Iterator[str]:
                 f"{other['tokens_s']:.0f} | {one['ms'] / other['ms']:.2f} |\n"
             )
     step = found["step"]
-    dummy = {name: one["block"]["4096"]["1"] for name, one in found["dummy_weights"].items()}
     yield (
         f"\nA denoise step behind 4,096 tokens: {step['ours_ms']:.2f} ms, upstream "
         f"{step['upstream_ms']:.2f}, ratio {step['ours_ms'] / step['upstream_ms']:.2f}; the floor "
-        f"by bytes is {step['floor_ms']:.1f}. With vLLM's dummy weights, behind 4,096: "
-        f"{dummy['ours']['ms']:.1f} ms ({dummy['ours']['tokens_s']:.0f} tokens/s), upstream "
-        f"{dummy['upstream']['ms']:.1f} ({dummy['upstream']['tokens_s']:.0f}).\n"
+        f"by bytes is {step['floor_ms']:.1f}. With vLLM's dummy weights:\n\n"
+        "| prompt, cached | ours, ms | tokens/s | upstream, ms | tokens/s |\n"
+        "|---|---|---|---|---|\n"
     )
+    dummy = {name: one["block"] for name, one in found["dummy_weights"].items()}
+    for length, block in dummy["ours"].items():
+        one, other = block["1"], dummy["upstream"][length]["1"]
+        yield (
+            f"| {length} | {spread(one)} | {one['tokens_s']:.0f} | {spread(other)} | "
+            f"{other['tokens_s']:.0f} |\n"
+        )
     yield "\n## A line: 24 holes in a canvas of 32, four steps\n\n"
     yield "| prompt, cached | at once | ms to the last wanted token | floor of one |\n"
     yield "|---|---|---|---|\n"

@@ -82,12 +82,12 @@ def subject(options: argparse.Namespace) -> Subject:
     scale = scale._replace(**json.loads(options.scale))
     folder = options.work / f"random-{options.layers}"
     model = random_model.write(folder, layers=options.layers, small=rehearse)
-    most = scale.at_once if options.stage == "upstream" else scale.editors
+    at_once = scale.at_once if options.stage == "upstream" else (*scale.at_once, *scale.editors)
     arguments: dict[str, Any] = {
         "load_format": "dummy",
         "max_num_batched_tokens": 512 if rehearse else MAX_TOKENS,
         "max_model_len": 512 if rehearse else MAX_TOKENS,
-        "max_num_seqs": max(most),
+        "max_num_seqs": max(at_once),
         "worker_extension_cls": WORKER,
         "enforce_eager": rehearse,
     }
@@ -126,7 +126,8 @@ async def measure_ours(engine: VllmEngine, chosen: Subject, report: Report) -> N
     alone, last = scale._replace(at_once=(1,)), scale.lengths[-1]
     await report.take("the first jobs", speed.first_jobs(engine, scale))
     dummy: speed.Numbers = kept.setdefault("dummy_weights", {})
-    await report.take("dummy weights", speed.ours(engine, alone, last, dummy))
+    for length in scale.lengths:
+        await report.take("dummy weights", speed.ours(engine, alone, length, dummy))
     await report.take("the weights", realistic_weights(engine.llm))
     await report.take("the forwards of a block", speed.forwards(engine, scale))
     await report.take("the layers", speed.blocks(engine, scale, kept))
@@ -176,7 +177,8 @@ async def measure_upstream(llm: Any, chosen: Subject, report: Report) -> None:
         scale = alone._replace(lengths=(last,))
     else:
         dummy: speed.Numbers = kept.setdefault("dummy_weights", {})
-        await report.take("dummy weights", speed.upstream(llm, alone, last, dummy))
+        for length in scale.lengths:
+            await report.take("dummy weights", speed.upstream(llm, alone, length, dummy))
     await report.take("the weights", realistic_weights(llm))
     for length in scale.lengths:
         await report.take(f"prompts of {length}", speed.upstream(llm, scale, length, kept))
