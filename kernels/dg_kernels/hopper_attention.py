@@ -34,6 +34,8 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from dg_kernels.reference import MaskRule
 
+TRIED = "3.6."
+"""Triton whose Gluon this is written for; it promises nothing to later ones."""
 HEAD_DIMS = (64, 128, 256)
 BLOCK_M = 128
 """Rows of a tile; a warp group takes 64 of them."""
@@ -405,6 +407,7 @@ def fits(
     group = query.shape[1] // key_pages.shape[2]
     return (
         query.is_cuda
+        and triton.__version__.startswith(TRIED)
         and _hopper(query.device)
         and query.dtype in (torch.bfloat16, torch.float16)
         and key_pages.dtype == value_pages.dtype == query.dtype == partial_dtype
