@@ -77,6 +77,13 @@ def test_changes_take_each_other_back() -> None:
     assert len(layer(text, 40, 1)) == 40
 
 
+def test_a_change_is_counted_however_late_the_server_gets_to_it() -> None:
+    noted = [("loop", 1.0, 1.002), ("receive change", 1.5, 1.5004), ("loop", 1.4999, 1.501)]
+    assert overhead.handled(noted, 1.02) == 1.501
+    assert overhead.handled(noted, 1.6) == 1.6
+    assert overhead.ran(noted, 0.9, overhead.handled(noted, 1.02))[0] == pytest.approx(3.1)
+
+
 def test_the_real_server_is_measured_at_both(tmp_path: Path) -> None:
     options = argparse.Namespace(
         threads=1,

@@ -139,7 +139,8 @@ class Typist:
         self._editor.write(changed)
         time.sleep(SETTLE_SECONDS)
         until = time.perf_counter()
-        loop, processor = ran(self.take(), sent, until)
+        noted = self.take()
+        loop, processor = ran(noted, sent, handled(noted, until))
         return Change(edit.kind, loop, processor)
 
     def ask(self, line: int, column: int, *, new: bool) -> Asked | None:
@@ -151,6 +152,13 @@ class Typist:
         self._editor.write(message("textDocument/inlineCompletion", asked, number))
         shown = bool(self._editor.result(number)["items"])
         return completion_of(self.take(), new=new, shown=shown)
+
+
+def handled(noted: Noted, until: float) -> float:
+    """The end of the callback that read the change, where it came later than `until`: a server
+    that had no processor meanwhile."""
+    read = min(a for name, a, _ in noted if name == "receive change")
+    return max(until, *(b for name, a, b in noted if name == "loop" and a <= read <= b))
 
 
 def ran(noted: Noted, since: float, until: float) -> tuple[float, float]:
