@@ -252,6 +252,7 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two faults")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
         soak = Soak(options.windows, options.minutes * 60, options.every)
