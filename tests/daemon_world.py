@@ -72,15 +72,16 @@ class World:
         *options: str,
         model: str = "scripted",
         version: str = "1.0",
+        installed: str | None = None,
         ready: bool = True,
     ) -> DaemonEngine:
-        """A window that is attached, and whose model is loaded."""
+        """A window that is attached, with its model; daemons that it starts are of `installed`."""
         self.told[name] = []
         engine = DaemonEngine(
             self.folder / model,
             version=version,
             name=name,
-            command=self.command(*options, version=version),
+            command=self.command(*options, version=installed or version),
             on_status=self.told[name].append,
             backoff_seconds=(0.05,),
         )
@@ -107,6 +108,28 @@ class World:
         assert len(engines) == 1
         assert engines[0].pid is not None
         return engines[0].pid
+
+    async def engine_begins(self) -> None:
+        """Wait until the only engine's process exists; it may load for long yet."""
+        began = time.monotonic()
+        while True:
+            status = await ask(self.place)
+            if status is not None and status.engines and status.engines[0].pid is not None:
+                return
+            assert time.monotonic() - began < SOON, "no engine was started in time"
+            await asyncio.sleep(0.01)
+
+    async def heard(self, name: str = "a") -> int:
+        """How many jobs of a window the daemon has taken: those that wait, run and are done."""
+        windows = [one for engine in (await self.status()).engines for one in engine.windows]
+        return sum(w.waiting + w.running + w.done for w in windows if w.name == name)
+
+    async def hears(self, count: int, name: str = "a") -> None:
+        """Wait until the daemon has taken so many jobs of a window."""
+        began = time.monotonic()
+        while await self.heard(name) < count:
+            assert time.monotonic() - began < SOON, "the jobs did not arrive in time"
+            await asyncio.sleep(0.01)
 
     async def connection(
         self, *messages: FromWindow | bytes

@@ -151,8 +151,8 @@ async def _(w: World) -> float:
 @fault("the machine sleeps while a job runs (SIGSTOP, SIGCONT)", "the answer comes after it wakes")
 async def _(w: World) -> float:
     window = await w.window()
-    running = asyncio.ensure_future(frames_of(window, job("asleep", 10, 30)))
-    await asyncio.sleep(0.1)
+    running = asyncio.ensure_future(frames_of(window, job("asleep", 10, 300)))
+    await w.hears(1)
     pids = [await w.engine_pid(), await w.pid()]
     for pid in reversed(pids):
         os.kill(pid, signal.SIGSTOP)

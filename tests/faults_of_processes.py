@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
-from dg_engine.daemon.link import DaemonEngine, ask
+from dg_engine.daemon.link import DaemonEngine
 from dg_engine.engine import EngineError, EngineState
 from dg_engine.job import DoneKind, Frame
 
@@ -27,23 +27,22 @@ async def idle(w: World) -> tuple[DaemonEngine, list[asyncio.Future[list[Frame]]
 async def denoising(w: World) -> tuple[DaemonEngine, list[asyncio.Future[list[Frame]]]]:
     window = await w.window()
     running = asyncio.ensure_future(frames_of(window, job("long", 20, 1000)))
-    await asyncio.sleep(0.2)
+    await w.hears(1)
     return window, [running]
 
 
 async def queued(w: World) -> tuple[DaemonEngine, list[asyncio.Future[list[Frame]]]]:
     window = await w.window()
     tasks = [asyncio.ensure_future(frames_of(window, job(f"{n}", 20, 1000))) for n in range(6)]
-    await asyncio.sleep(0.2)
+    await w.hears(6)
     return window, tasks
 
 
 async def loading(w: World) -> tuple[DaemonEngine, list[asyncio.Future[list[Frame]]]]:
     window = await w.window(model="load-2", ready=False)
     waiting = asyncio.ensure_future(frames_of(window, job("early")))
-    while await ask(w.place) is None:  # noqa: ASYNC110 - another process decides
-        await asyncio.sleep(0.02)
-    await asyncio.sleep(0.3)
+    await w.engine_begins()
+    await w.hears(1)
     return window, [waiting]
 
 
@@ -155,7 +154,7 @@ async def _(w: World) -> float:
     window, tasks = await denoising(w)
     other = await w.window("other")
     waiting = asyncio.ensure_future(frames_of(other, job("waits")))
-    await asyncio.sleep(0.1)
+    await w.hears(1, "other")
     os.kill(await w.engine_pid(), signal.SIGKILL)
     began = time.monotonic()
     assert last_of(await tasks[0]).kind is DoneKind.ERROR

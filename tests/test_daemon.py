@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -33,9 +34,15 @@ class TestDaemonEngine(EngineContract):
     @pytest_asyncio.fixture
     async def engine(self, world: World) -> AsyncIterator[DaemonEngine]:
         engine = DaemonEngine(
-            tiny_checkpoint(), version="1", name="test", threads=1, dtype="float32"
+            tiny_checkpoint(),
+            version=metadata.version("dg-lsp"),
+            name="test",
+            threads=1,
+            dtype="float32",
         )
         await engine.start()
+        await engine.info()
+        assert [w.name for w in (await world.status()).engines[0].windows] == ["test"]
         yield engine
         await engine.close()
 
@@ -48,6 +55,7 @@ from dg_engine.daemon.place import runtime_place
 
 async def main():
     engine = DaemonEngine(Path("scripted"), version="1.0", command=sys.argv[1:])
+    print("here", flush=True)
     sys.stdin.read()
     await engine.start()
     await engine.info()
@@ -69,7 +77,9 @@ async def test_windows_that_open_in_the_same_instant_share_one_daemon(world: Wor
         )
         for _ in range(8)
     ]
-    await asyncio.sleep(1)  # all have started, and wait
+    for process in processes:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), SOON) == b"here\n"
     said = await asyncio.gather(*(process.communicate(b"") for process in processes))
     pids = {int(out) for out, _ in said}
     assert len(pids) == 1
@@ -135,7 +145,7 @@ async def test_jobs_of_one_name_in_two_windows_are_two_jobs(world: World) -> Non
 async def test_a_window_that_floods_starves_no_other(world: World) -> None:
     flood, other = await world.window("flood"), await world.window("other")
     many = [asyncio.ensure_future(frames_of(flood, job(f"f{n}", 10, 2))) for n in range(200)]
-    await asyncio.sleep(0.2)
+    await world.hears(200, "flood")
     waits: list[float] = []
     for number in range(10):
         began = time.monotonic()
@@ -152,7 +162,7 @@ async def test_a_window_that_floods_starves_no_other(world: World) -> None:
 async def test_an_interactive_job_overtakes_another_windows_edit(world: World) -> None:
     slow, fast = await world.window("slow"), await world.window("fast")
     edit = asyncio.ensure_future(frames_of(slow, job("edit", 20, 200, priority=Priority.EDIT)))
-    await asyncio.sleep(0.2)
+    await world.hears(1, "slow")
     frames = await frames_of(fast, job("now", 5, 2))
     assert frames[-1].done is not None
     assert not edit.done()
@@ -163,7 +173,7 @@ async def test_an_interactive_job_overtakes_another_windows_edit(world: World) -
 async def test_a_window_that_leaves_takes_its_jobs_along(world: World) -> None:
     leaving, staying = await world.window("leaving"), await world.window("staying")
     tasks = [asyncio.ensure_future(frames_of(leaving, job(f"{n}", 20, 500))) for n in range(5)]
-    await asyncio.sleep(0.2)
+    await world.hears(5, "leaving")
     await leaving.close()
     for task in tasks:
         last = (await task)[-1]

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """How often the daemon sees to its socket and whether it is still wanted."""
+LAST_WORDS_SECONDS = 1.0
+"""How long a daemon that ends waits for those that it turned away to read why."""
 MOST_WINDOWS = 256
 
 
@@ -73,6 +75,8 @@ class Daemon:
         self._engines: dict[tuple[object, ...], SharedEngine] = {}
         self._closing: list[asyncio.Future[None]] = []
         self._windows: dict[Window, SharedEngine] = {}
+        self._connections: dict[asyncio.Task[None], Window] = {}
+        """Whatever is connected, also what only asks or was turned away."""
         self._lock: IO[str] | None = None
         self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
@@ -154,8 +158,11 @@ class Daemon:
                 self._place.socket.unlink()
         if self._server is not None:
             self._server.close()
-        for window in list(self._windows):
-            window.cut()
+        for window in self._connections.values():
+            if not window.is_ending:
+                window.cut()
+        if self._connections:  # the last words of the others
+            await asyncio.wait(self._connections, timeout=LAST_WORDS_SECONDS)
         await asyncio.gather(*self._closing, *(e.close() for e in self._engines.values()))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -166,6 +173,10 @@ class Daemon:
             writer.transport.abort()
             return
         window = Window(reader, writer)
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("a connection is served by a task")
+        self._connections[task] = window
         try:
             await self._talk(window)
         except WireError as error:
@@ -175,6 +186,7 @@ class Daemon:
             if engine is not None:
                 engine.leave(window)
             window.cut()
+            del self._connections[task]
 
     async def _talk(self, window: Window) -> None:
         async for message in window.messages():

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
 """How long a daemon may take to open its socket."""
+MOST_STARTS = 3
+"""Of daemons that make room for this window, each of which would be replaced by its like."""
 ANSWER_SECONDS = 5.0
 MOST_LOG_BYTES = 1_000_000
 """A longer log is begun anew when a daemon starts."""
@@ -104,6 +106,7 @@ class DaemonLink:
         """A channel to the daemon; raises EngineError when there will be none."""
         end = time.monotonic() + START_SECONDS
         started: subprocess.Popen[bytes] | None = None
+        starts = 0
         while time.monotonic() < end:
             try:
                 channel, answer = await spoken(place, self._hello)
@@ -114,6 +117,7 @@ class DaemonLink:
                     raise EngineError(f"The daemon ended at its start; see {place.log}.") from None
                 if started is None or started.returncode == 0:
                     started = start_daemon(place, self._command)
+                    starts += 1
                 await asyncio.sleep(_POLL_SECONDS)
                 continue
             match answer:
@@ -125,6 +129,8 @@ class DaemonLink:
                     channel.cut()
                     if not retry:
                         raise EngineError(message)
+                    if starts == MOST_STARTS:
+                        raise EngineError("The daemon that is installed here is an older version.")
                     await asyncio.sleep(_POLL_SECONDS)
                 case _:
                     channel.cut()

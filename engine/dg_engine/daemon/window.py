@@ -71,6 +71,11 @@ class Window:
             await asyncio.wait_for(asyncio.shield(self._writing), REST_SECONDS)
         self.cut()
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether nothing more is to be said than what waits."""
+        return self._ending
+
     def cut(self) -> None:
         """Hang up now."""
         self._writing.cancel()
