@@ -100,7 +100,8 @@ def _applied(lines: Lines, change: ContentChange, encoding: Encoding) -> Lines:
         # A range given backwards means the same text.
         places = (first, start), _place(lines, change.range.end, encoding)
         (first, start), (last, end) = sorted(places)
-    joined = lines[first][:start] + text + lines[last][end:]
+    line = lines[first]
+    joined = line[:start] + text + (line if last == first else lines[last])[end:]
     if joined.startswith("\n") and first > 0 and lines[first - 1].endswith("\r"):
         first -= 1  # the two characters are one line break from now on
         joined = lines[first] + joined

@@ -47,7 +47,8 @@ def changed(session: Session, which: DocumentId, changes: Sequence[ContentChange
             session.context.changed(before, change, document)
             if follows:
                 session.next_edits.changed(before, document)
-    document = msgspec.structs.replace(document, version=version)
+    if document.version != version:  # without a change
+        document = msgspec.structs.replace(document, version=version)
     session.documents.put(document)
     session.desk.changed(opened, document)
     session.previews.moved(document)
