@@ -53,6 +53,9 @@ class Asked(msgspec.Struct, frozen=True):
     shown: bool
     between: float
     """From the reading to the written answer, without the engine and the wait."""
+    added: float
+    """What of it comes later than the engine's time and the wait as it was meant would have it:
+    what is prepared while the server waits for the next key anyway delays nothing."""
     own: float
     """What the loop ran for it with a processor, but for what it ran while the engine worked."""
     loop: float
@@ -181,6 +184,8 @@ def completion_of(noted: Noted, *, new: bool, shown: bool) -> Asked | None:
     loop, processor = ran(noted, began, ended)
     away = [(a, b) for name, a, b in noted if name in ("engine", "wait")]
     between = ended - began - sum(b - a for a, b in away)
+    meant = sum(b - a for name, a, b in noted if name == "meant")
+    waited = sum(b - a for name, a, b in noted if name == "wait")
     beside = sum(ran(noted, *times)[1] for times in away)
     stages = {
         "message": 1e3 * (read[1] - began),
@@ -194,7 +199,16 @@ def completion_of(noted: Noted, *, new: bool, shown: bool) -> Asked | None:
             1e3 * (b - a) for name, a, b in noted if name[:2] == "gc" and began <= a <= ended
         ),
     }
-    return Asked(new, shown, 1e3 * between, processor - beside, loop, processor, stages)
+    return Asked(
+        new=new,
+        shown=shown,
+        between=1e3 * between,
+        added=1e3 * (between - max(meant - waited, 0.0)),
+        own=processor - beside,
+        loop=loop,
+        processor=processor,
+        stages=stages,
+    )
 
 
 def _ms(noted: Noted, name: str) -> float:
@@ -304,6 +318,7 @@ def report_completions(found: Sequence[Asked], mib: float) -> str:
         for name, asked in (("", found), (", new place", new), (", typed on", on))
         if asked
         for name, field in (
+            (f"added to the wait and the engine{name}", "added"),
             (f"from reading to writing{name}", "between"),
             (f"the same, with a processor{name}", "own"),
             (f"all that the loop ran{name}", "loop"),

@@ -19,6 +19,7 @@ from dg_lsp.context.keeper import Keeper
 from dg_lsp.results import Completion
 from dg_lsp.runner import Answer, Runner
 from dg_lsp.shown import desk
+from dg_lsp.shown.debounce import Habits
 
 from bench.latency import through_server
 from bench.latency.through_server import noted
@@ -70,10 +71,24 @@ def _watch_stages() -> None:
 
 
 def _watch_waits() -> None:
-    """The wait for the next key that goes before an engine is asked."""
+    """The wait for the next key that goes before an engine is asked: "wait" what is left of it
+    when the job is ready, "meant" all of it."""
     make = desk.Desk.__init__
+    meant = Habits.wait_seconds.fget
+    assert meant is not None
 
-    def made(self: desk.Desk, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def asked(self: Habits) -> float:
+        began, seconds = time.perf_counter(), meant(self)
+        noted.append(("meant", began, began + seconds))
+        return seconds
+
+    Habits.wait_seconds = property(asked)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def made(
+        self: desk.Desk,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *more: Callable[[], float],
+    ) -> None:
         async def slept(seconds: float) -> None:
             began = time.perf_counter()
             try:
@@ -81,7 +96,7 @@ def _watch_waits() -> None:
             finally:
                 noted.append(("wait", began, time.perf_counter()))
 
-        make(self, slept)
+        make(self, slept, *more)
 
     desk.Desk.__init__ = made
 

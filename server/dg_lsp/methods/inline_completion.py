@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 from dg_engine.engine import EngineError
@@ -79,6 +80,7 @@ def on_receipt(session: Session, params: Params) -> Request | Silence:
         path=session.shown_path(document.uri),
         invoked=params.context.trigger_kind == INVOKED,
         around=session.notebooks.around(document),
+        read_at=time.monotonic(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ class Request(NamedTuple):
     """What a model sees beside the document."""
     context: tuple[Snippet, ...] = ()
     """What may help from elsewhere."""
+    read_at: float | None = None
+    """When it was read, in seconds of `time.monotonic`; None where that does not count."""
 
     @property
     def language(self) -> str:
@@ -95,11 +98,16 @@ class Served(NamedTuple):
 class Desk:
     """What one session has suggested, and what became of it."""
 
-    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.habits = Habits()
         self.shelf = Shelf(lambda taken: self.habits.ended(taken=taken))
         self.prefetch = Prefetch()
         self._sleep = sleep
+        self._clock = clock
 
     def changed(self, old: Document, new: Document) -> None:
         """A document was edited."""
@@ -143,7 +151,10 @@ class Desk:
         async def before_engine() -> None:
             self.prefetch.cancel()  # it was for something else
             wait = 0.0 if request.invoked else self.habits.wait_seconds
-            if wait:
+            if request.read_at is not None:
+                # The next key may come from the moment of this one on, also while we prepare.
+                wait -= self._clock() - request.read_at
+            if wait > 0:
                 await self._sleep(wait)
 
         completion = await completer.complete_at(
