@@ -39,6 +39,8 @@ SETTLE_SECONDS = 0.005
 """How long what a change set going may begin to run on the loop."""
 COMPLETION_MS, CHANGE_MS = 2.0, 0.2
 """What both may take at p99."""
+OPEN_SECONDS = 2.0
+"""How long a file has been open when the first key comes: servers look through it meanwhile."""
 WARM_UP = 10
 _MIB = 1 << 20
 
@@ -220,6 +222,7 @@ def completions(
 ) -> dict[str, list[Asked]]:
     """Type lines all over a file, each at every server in turn, until `count` jobs ran for each."""
     typists = {name: Typist(editor, text) for name, editor in editors.items()}
+    time.sleep(OPEN_SECONDS)
     found: dict[str, list[Asked]] = {name: [] for name in editors}
     lines, rng = text.split("\n"), random.Random(seed)
     for turn in itertools.count():
