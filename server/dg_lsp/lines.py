@@ -206,7 +206,9 @@ class Lines:
         return bisect_right(self._starts, index) - 1
 
 
-def _unlike(mine: Sequence[_Item], theirs: Sequence[_Item]) -> tuple[int, Sequence[_Item], Sequence[_Item]]:
+def _unlike(
+    mine: Sequence[_Item], theirs: Sequence[_Item]
+) -> tuple[int, Sequence[_Item], Sequence[_Item]]:
     """How many items both start with, and of each what lies between those and the shared end."""
     before = alike(mine, theirs)
     mine, theirs = mine[before:], theirs[before:]
