@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 EDITS = st.lists(
-    st.tuples(st.integers(0, 10**6), st.integers(0, 60), st.integers(0, 30)), max_size=25
+    st.tuples(st.integers(0, 10**6), st.integers(0, 120), st.integers(0, 30)), max_size=25
 )
 
 
@@ -25,7 +25,7 @@ def sizes(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.integers(1, 120), EDITS)
+@given(st.integers(1, 300), EDITS)
 def test_every_edit_makes_what_it_makes_of_a_list(count: int, edits: list[tuple[int, ...]]) -> None:
     plain = [f"{n}\n" for n in range(count)]
     table = Lines(tuple(plain[i : i + 7]) for i in range(0, count, 7))
