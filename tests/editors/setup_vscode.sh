@@ -2,11 +2,11 @@
 # Puts what the VS Code tests need into a cache folder, once: code-server (VS Code itself, with a
 # browser as its window), the Node that it wants, and a browser driver. Prints the folder.
 #
-#   setup_vscode.sh [FOLDER]      default: $XDG_CACHE_HOME/dg-lsp-editors/vscode
+#   setup_vscode.sh [FOLDER]      default: vscode in the cache folder
 set -euo pipefail
 
 NODE=24.19.0 CODE_SERVER=4.139.1 VSCE=4.1.0 PLAYWRIGHT=1.65.1
-folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/dg-lsp-editors/vscode}
+folder=${1:-${DG_LSP_EDITORS:-${XDG_CACHE_HOME:-$HOME/.cache}/dg-lsp-editors}/vscode}
 wanted="node $NODE, code-server $CODE_SERVER, vsce $VSCE, playwright-core $PLAYWRIGHT"
 stamp=$folder/ready
 
