@@ -17,7 +17,8 @@ SECONDS = 5
 GROWTH_MIB = 12
 """How much more memory five seconds may take; a copy of the file at each change is 2500 MiB."""
 LOOP_MS = 20
-"""Half of the loop's turns at least are in time, however busy the machine is."""
+"""Half of the loop's turns at least are in time; half as much where what other programs of the
+machine take is known and left out."""
 
 
 def test_a_large_file_under_many_changes_answers_every_request(tiny: Path) -> None:
@@ -27,10 +28,11 @@ def test_a_large_file_under_many_changes_answers_every_request(tiny: Path) -> No
     assert found.unanswered == 0
     assert found.status == 0
     assert found.memory_mib[-1] - found.memory_mib[0] < GROWTH_MIB
-    assert found.loop_lag.p50 < LOOP_MS
     assert found.loop_lag.count > 0
     if found.own_lag.count:  # Linux tells how long there was no processor
         assert found.own_lag.p50 < LOOP_MS / 2
+    else:
+        assert found.loop_lag.p50 < LOOP_MS
 
 
 @pytest.mark.parametrize(

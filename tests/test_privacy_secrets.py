@@ -237,6 +237,43 @@ def test_what_no_prompt_has_room_for_is_left_out_before_it_is_masked() -> None:
     assert (shown.at_start, shown.at_end) == (False, False)
 
 
+def test_of_a_megabyte_on_one_line_a_prompt_gets_no_more_than_it_may_hold() -> None:
+    text = "x = [" + "12345, " * 150_000 + "]\n"
+    for column in (20_000, 500_000, len(text) - 2):
+        view = view_at(Lines.of(text), 0, column, path="a.py", language="python")
+        shown, is_masked = prompt_view(view, Budget(prompt=400, suffix=100))
+        assert not is_masked
+        assert 2_400 <= len(shown.before) < 2_400 + 4_096
+        assert len(shown.after) <= 600 + 4_096
+        assert view.before.endswith(shown.before)
+        assert view.after.startswith(shown.after)
+        assert (shown.at_start, shown.at_end) == (False, len(shown.after) == len(view.after))
+
+
+def test_a_long_line_begins_where_it_began_while_one_types() -> None:
+    starts = set[int]()
+    for column in range(500_000, 504_096, 64):
+        text = "x" * column
+        view = view_at(Lines.of(text), 0, column, path="a.txt", language="plaintext")
+        shown, _ = prompt_view(view, Budget(prompt=400, suffix=100))
+        starts.add(column - len(shown.before))
+    assert len(starts) == 2
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_a_secret_that_is_cut_in_two_is_none_of_the_less_masked(name: str) -> None:
+    item = f'{{"password": "{CANARY}"}}, '
+    text = "[" + item * 20_000
+    for column in range(250_000, 250_000 + len(item), 5):
+        view = view_at(Lines.of(text), 0, column, path="a.json", language="json")
+        shown, is_masked = prompt_view(view, Budget(prompt=400, suffix=100))
+        assert is_masked
+        side = getattr(shown, name)
+        for length in (6, 12, 24):
+            assert CANARY[:length] not in side
+            assert CANARY[-length:] not in side
+
+
 def test_a_private_key_counts_however_far_away_it_begins() -> None:
     before = private_key() + "a = 1\n" * 2_000
     view = CursorView("a.py", "python", before, "\nb = 2\n", True, True)

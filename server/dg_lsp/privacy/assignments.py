@@ -89,6 +89,17 @@ def assigned_secrets(line: str) -> Iterator[Span]:
     yield from _bare_secrets(line, end, len(line), setting=setting)
 
 
+def assigned_secrets_of_a_part(part: str) -> Iterator[Span]:
+    """As `assigned_secrets`, where the line may begin in a literal before `part` does.
+
+    Then what looks like literals is what stands between them.
+    """
+    yield from assigned_secrets(part)
+    for quote in filter(part.__contains__, "\"'`"):
+        for start, stop in assigned_secrets(quote + part):
+            yield max(start - 1, 0), stop - 1
+
+
 def _named_before(line: str, literal: int) -> re.Match[str] | None:
     """The name and the operator right before a literal, if the name sounds secret."""
     head = line[max(0, literal - _LOOK_BACK) : literal].lower()

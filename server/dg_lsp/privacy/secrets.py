@@ -102,7 +102,13 @@ def _masked_now(line: str) -> str:
     if formats.hints_at_secret(line):
         spans += formats.issued_secrets(line)
     if assignments.hints_at_secret(line):
-        spans += assignments.assigned_secrets(line)
+        # Of a longer line only a part may be here.
+        whole = len(line) <= _LONGEST_REMEMBERED
+        spans += (
+            assignments.assigned_secrets(line)
+            if whole
+            else assignments.assigned_secrets_of_a_part(line)
+        )
     return _with_masks(line, spans) if spans else line
 
 

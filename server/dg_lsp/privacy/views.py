@@ -22,10 +22,23 @@ def prompt_view(view: CursorView, budget: Budget) -> tuple[CursorView, bool]:
 
     To look through text that no prompt has room for would take longer than all the rest.
     """
-    if not (may_hold_key(view.before) or may_hold_key(view.after)):
-        view = near(view, CHARS_A_TOKEN * budget.prompt, CHARS_A_TOKEN * budget.suffix)
-    shown = masked_view(view)
-    return shown, shown is not view
+    if may_hold_key(view.before) or may_hold_key(view.after):
+        shown = masked_view(view)
+        return shown, shown is not view
+    sides = CHARS_A_TOKEN * budget.prompt, CHARS_A_TOKEN * budget.suffix
+    part = near(view, *sides)
+    if _cuts_a_line(view, part):  # a part of a secret does not look like one
+        shown = masked_view(view)
+        return near(shown, *sides), shown is not view
+    shown = masked_view(part)
+    return shown, shown is not part
+
+
+def _cuts_a_line(view: CursorView, part: CursorView) -> bool:
+    """Whether a part of a view begins or ends inside of a line."""
+    first, last = len(view.before) - len(part.before), len(part.after)
+    starts_inside = first > 0 and view.before[first - 1] != "\n"
+    return starts_inside or (last < len(view.after) and view.after[last] != "\n")
 
 
 def masked_around(view: CursorView, region: str) -> tuple[CursorView, str]:

@@ -17,6 +17,8 @@ BEFORE_CHARS = 24_000
 AFTER_CHARS = 8_000
 """More text after the cursor than any prompt budget holds."""
 NOTEBOOK = ".ipynb"
+_LONG_LINE = 256
+"""Characters of a line, of which as many in a row are no code that somebody wrote."""
 _LONG_LINE_STEP = 4_096
 _NONE_CAME = -(1 << 40)
 
@@ -179,18 +181,24 @@ def _below(lines: Lines, following: int, beside: int) -> _Run:
 def near(view: CursorView, before: int, after: int) -> CursorView:
     """As much of a view as reaches so many characters to both sides of the cursor, in whole lines.
 
-    What is left still starts at a line whose number divides by ANCHOR_LINES.
+    What is left still starts at a line whose number divides by ANCHOR_LINES. Of overlong lines only
+    parts are left: a prompt has no room for more, and to encode a megabyte takes a second.
     """
-    cut = _anchored_cut(view.before, len(view.before) - before)
+    least = len(view.before) - before
+    cut = _anchored_cut(view.before, least)
+    if least - cut > ANCHOR_LINES * _LONG_LINE:
+        cut = least - least % _LONG_LINE_STEP  # so that typing does not move it
     end = view.after.find("\n", after)
-    if not cut and end < 0:
+    if not after <= end <= after + _LONG_LINE_STEP:
+        end = min(after + _LONG_LINE_STEP, len(view.after))
+    if not cut and end == len(view.after):
         return view
     return msgspec.structs.replace(
         view,
         before=view.before[cut:],
-        after=view.after if end < 0 else view.after[:end],
+        after=view.after[:end],
         at_start=view.at_start and not cut,
-        at_end=view.at_end and end < 0,
+        at_end=view.at_end and end == len(view.after),
     )
 
 

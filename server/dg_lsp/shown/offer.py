@@ -95,13 +95,20 @@ def typed_at(offer: Offer, lines: Lines, line: int, column: int) -> Typed | None
         return None
     if line > offer.line + max(text.count("\n") + text.count("\r") for text in offer.texts):
         return None
-    joined = "".join([*lines.between(offer.line, line), lines[line][:column]])
-    behind = body_of(lines[line])[column:]
-    if len(joined) < len(offer.before) or not joined.startswith(offer.before):
-        return None
+    here, known = lines[line], len(offer.before)
+    # As few copies as there can be: a line may be a megabyte long.
+    behind = body_of(here[column:])
     if not behind.endswith(offer.after):
         return None
-    typed = joined[len(offer.before) :]
+    if line == offer.line:
+        if column < known or not here.startswith(offer.before):
+            return None
+        typed = here[known:column]
+    else:
+        joined = "".join([*lines.between(offer.line, line), here[:column]])
+        if len(joined) < known or not joined.startswith(offer.before):
+            return None
+        typed = joined[known:]
     closers = behind[: len(behind) - len(offer.after)]
     return Typed(typed, closers) if are_owed(closers, typed) else None
 
