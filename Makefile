@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs-test test-editors test-vllm check bench dist try-dist lock licences generate clean
+.PHONY: help demo test coverage docs-test test-editors test-vllm check bench dist try-dist lock licences generate clean
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-ready
@@ -19,6 +19,7 @@ help:
 	@echo "make docs-test  run the commands that README.md and docs/ tell"
 	@echo "make test-editors  drive real VS Code, Neovim, Emacs and Helix (installs them into ~/.cache; needs apt-get)"
 	@echo "make test-vllm  run the GPU engine's tests on vLLM for the CPU (installs it into .venv/vllm)"
+	@echo "make coverage  run the tests, and say what of server/ and engine/ they ran"
 	@echo "make check  lint, formatting, types and the import rule"
 	@echo "make bench  measure, results in bench/results/"
 	@echo "make dist   build the wheel and the VS Code extension into dist/ (needs Node 20)"
@@ -39,6 +40,13 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	@$(BIN)/python -m pytest $(ARGS)
+
+coverage: $(DEV)
+	@rm -rf build/coverage
+	@mkdir -p build/coverage
+	@$(BIN)/python -m coverage run -m pytest --timeout 600 $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report
 
 docs-test: $(DEV)
 	@$(BIN)/python -m pytest tests/docs tests/test_docs.py tests/test_docs_commands.py $(ARGS)

@@ -50,6 +50,7 @@ REASONS = {
     "httpx": "speaks to a `vllm serve` elsewhere",
     "basedpyright": "strict types",
     "build": "`make dist`",
+    "coverage": "what the tests run, for `make coverage`",
     "hypothesis": "property tests",
     "matplotlib": "the plots of bench/results",
     "numpy": "training data, and tests of it",
