@@ -60,7 +60,7 @@ def machine() -> str:
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=Path, default=SESSIONS)
     parser.add_argument("--model", default=None)
     parser.add_argument("--speed", type=float, default=1.0)
