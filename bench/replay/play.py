@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,7 +60,7 @@ def machine() -> str:
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=Path, default=SESSIONS)
     parser.add_argument("--model", default=None)
     parser.add_argument("--speed", type=float, default=1.0)
@@ -82,7 +83,8 @@ def main() -> None:
             sessions, model, pace, {"prefetch": False}, cold
         )
     parts = [f"# {name}\n\n{run.as_markdown()}\n" for name, run in runs.items()]
-    parts.append(f"{machine()}.\n")
+    asked = shlex.join(["python", "-m", "bench.replay.play", *sys.argv[1:]])
+    parts.append(f"`{asked}`, {machine()}.\n")
     plot = options.out.with_suffix(".svg")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     if draw({name: run.whole for name, run in runs.items()}, plot):
