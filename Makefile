@@ -52,10 +52,7 @@ docs-test: $(DEV)
 	@$(BIN)/python -m pytest tests/docs tests/test_docs.py tests/test_docs_commands.py $(ARGS)
 
 test-editors: $(DEV)
-	@tests/editors/setup_nvim.sh $(BIN)/python
-	@tests/editors/setup_terminal.sh $(BIN)/python
-	@$(BIN)/python -m pytest tests/editors
-	@tests/editors/vscode/run.sh
+	@tests/editors/run.sh $(BIN)/python
 
 test-vllm: $(DEV)
 	@tests/vllm/setup.sh $(BIN)/python
