@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dg_engine.candidates import Row
-from dg_engine.causal import Candidate
+from dg_engine.causal import Candidate, distinct
 from dg_engine.job import CanvasJob, Done, Frame, Role
 
 
@@ -21,14 +21,6 @@ def tail_of(job: CanvasJob) -> list[int]:
 def free_count(row: Row) -> int:
     """Positions that are not PIN."""
     return sum(role != Role.PIN for role in row.roles)
-
-
-def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The first of those that hold the same text."""
-    found: dict[tuple[int, ...], Candidate] = {}
-    for candidate in candidates:
-        found.setdefault(candidate.text, candidate)
-    return list(found.values())
 
 
 def answer(

@@ -58,7 +58,7 @@ class CanvasEngine:
         """Run a job; leaving the iterator early cancels it."""
         refused = self._refused(job)
         if refused is not None:
-            yield Frame(job=job.id, step=0, ids=[], done=refused)
+            yield Frame.end_of(job.id, refused)
             return
         seed = self._fresh_seed() if job.seed is None else job.seed
         run = self._runs[job.id] = CanvasRun(self.host, job, seed)
@@ -66,9 +66,9 @@ class CanvasEngine:
             async for frame in run.frames():
                 yield frame
         except Cancelled:
-            yield Frame(job=job.id, step=0, ids=[], done=Done(DoneKind.CANCELLED))
+            yield Frame.end_of(job.id, Done(DoneKind.CANCELLED))
         except EngineError as error:
-            yield Frame(job=job.id, step=0, ids=[], done=Done(DoneKind.ERROR, str(error)))
+            yield Frame.end_of(job.id, Done(DoneKind.ERROR, str(error)))
         finally:
             del self._runs[job.id]
             await run.stop()

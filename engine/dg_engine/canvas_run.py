@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from dg_engine.answers import answer, distinct, free_count, tail_of
+from dg_engine.answers import answer, free_count, tail_of
 from dg_engine.candidates import Row, rows_of, with_hole
 from dg_engine.canvas_backend import Host, score
-from dg_engine.causal import Candidate
+from dg_engine.causal import Candidate, distinct
 from dg_engine.engine import EngineError
 from dg_engine.job import CanvasJob, Done, DoneKind, Frame, JudgeKind, Role
 from dg_engine.vllm_plugin.drafts import Code, Draft

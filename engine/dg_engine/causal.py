@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -47,6 +47,14 @@ class Candidate(NamedTuple):
                 break
             text.append(token)
         return cls(row, canvas, tuple(text), mean, [])
+
+
+def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The first of those that hold the same text."""
+    found: dict[tuple[int, ...], Candidate] = {}
+    for candidate in candidates:
+        found.setdefault(candidate.text, candidate)
+    return list(found.values())
 
 
 def greedy_candidate(
@@ -132,10 +140,7 @@ def judge_candidates(
     One encoder pass over all of them. hidden: of the last prompt token [hidden]. The `mean` of
     each becomes its sum divided by the tokens judged; with `end`, that of its text and `end`.
     """
-    distinct: dict[tuple[int, ...], Candidate] = {}
-    for candidate in candidates:
-        distinct.setdefault(candidate.text, candidate)
-    pool = list(distinct.values())
+    pool = distinct(candidates)
     rows = [[*candidate.text, *tail] for candidate in pool]
     width = max(1 + len(candidate.text) for candidate in pool)
     width = max(width, *(len(row) for row in rows))

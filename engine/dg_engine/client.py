@@ -146,7 +146,7 @@ class LinkedEngine:
         if self._takes_jobs:
             await self._send(Cancel(job_id))
         else:
-            waiting.put(Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.CANCELLED)))
+            waiting.put(Frame.end_of(job_id, Done(DoneKind.CANCELLED)))
 
     async def info(self) -> EngineInfo:
         """What is loaded, waiting until it is; raises EngineError when loading failed."""
@@ -161,7 +161,7 @@ class LinkedEngine:
         """End every job with CANCELLED, and an engine of our own within about a second."""
         self._closing = True
         for job_id, waiting in list(self._jobs.items()):
-            waiting.put(Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.CANCELLED)))
+            waiting.put(Frame.end_of(job_id, Done(DoneKind.CANCELLED)))
         channel = self._channel
         if channel is not None:
             self._post(Close())
@@ -337,4 +337,4 @@ class EngineClient(LinkedEngine):
 
 
 def _error(job_id: str, message: str) -> Frame:
-    return Frame(job=job_id, step=0, ids=[], done=Done(DoneKind.ERROR, message))
+    return Frame.end_of(job_id, Done(DoneKind.ERROR, message))

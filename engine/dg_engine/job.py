@@ -176,6 +176,11 @@ class Frame(msgspec.Struct, frozen=True):
     """Milliseconds spent by stage so far: queue, encode, steps, causal, judge."""
     done: Done | None = None
 
+    @classmethod
+    def end_of(cls, job_id: str, done: Done) -> Frame:
+        """The last frame of a job that ends without a draft."""
+        return cls(job=job_id, step=0, ids=[], done=done)
+
 
 class EngineInfo(msgspec.Struct, frozen=True):
     """What an engine runs."""

@@ -70,5 +70,4 @@ class LoopWorker:
                 deliver(frame)
         except Exception as error:  # the worker must outlive any one job
             message = f"The engine failed on this job ({type(error).__name__}: {error})."
-            done = Done(DoneKind.ERROR, message)
-            deliver(Frame(job=job.id, step=0, ids=[], done=done))
+            deliver(Frame.end_of(job.id, Done(DoneKind.ERROR, message)))

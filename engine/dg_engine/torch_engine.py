@@ -75,7 +75,7 @@ class Worker:
                 self._jobs[job.id] = _Active(job, next(self._order), deliver, self._clock())
                 self._wake.notify()
                 return
-        deliver(_last(job, refused))
+        deliver(Frame.end_of(job.id, refused))
 
     def cancel(self, job_id: str) -> None:
         """Stop a job before its next step."""
@@ -119,18 +119,18 @@ class Worker:
         if active.cancelled:
             if active.steps is not None:
                 active.steps.close()
-            return _last(active.job, Done(DoneKind.CANCELLED))
+            return Frame.end_of(active.job.id, Done(DoneKind.CANCELLED))
         try:
             if active.steps is None:
                 active.steps = self._loaded.solver.run(active.job, active.submitted)
             return _noted(next(active.steps), active.note)
         except JobError as error:
-            return _last(active.job, Done(DoneKind.ERROR, str(error)))
+            return Frame.end_of(active.job.id, Done(DoneKind.ERROR, str(error)))
         except Exception as error:  # the worker must outlive any one job
             if _is_out_of_memory(error):
                 return self._make_room(active)
             message = f"The engine failed on this job ({type(error).__name__}: {error})."
-            return _last(active.job, Done(DoneKind.ERROR, message))
+            return Frame.end_of(active.job.id, Done(DoneKind.ERROR, message))
 
     def _make_room(self, active: _Active) -> Frame | None:
         """Forget the cached prompts and begin a job anew with fewer candidates, if it has any."""
@@ -138,7 +138,7 @@ class Worker:
         smaller = fewer_candidates(active.job)
         if smaller is None:
             message = "The engine ran out of memory; use a smaller model or shorter prompts."
-            return _last(active.job, Done(DoneKind.ERROR, message))
+            return Frame.end_of(active.job.id, Done(DoneKind.ERROR, message))
         active.job, active.steps = smaller, None
         active.note = "The engine ran short of memory and tried fewer candidates."
         print(active.note, file=sys.stderr, flush=True)
@@ -167,10 +167,6 @@ def _noted(frame: Frame | None, note: str) -> Frame | None:
         return frame
     done = msgspec.structs.replace(frame.done, message=note)
     return msgspec.structs.replace(frame, done=done)
-
-
-def _last(job: CanvasJob, done: Done) -> Frame:
-    return Frame(job=job.id, step=0, ids=[], done=done)
 
 
 class TorchEngine:
