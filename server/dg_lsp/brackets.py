@@ -10,8 +10,6 @@ from dg_lsp.languages import comment_mark
 
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _STRINGS = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\\n]|\\.)*`"
-
-
 _REMEMBERED_TEXTS = 16
 
 
@@ -82,10 +80,14 @@ class _Part(NamedTuple):
 
 @lru_cache(_REMEMBERED_TEXTS)
 def _part(text: str, language: str) -> _Part:
+    return _matched(_brackets_in(text, language))
+
+
+def _matched(brackets: str) -> _Part:
     openers: list[str] = []
     closers: list[str] = []
     stray = 0
-    for bracket in _brackets_in(text, language):
+    for bracket in brackets:
         if bracket not in _PARTNER:
             openers.append(bracket)
         elif not openers:
@@ -98,16 +100,8 @@ def _part(text: str, language: str) -> _Part:
 
 
 def _balance(brackets: str) -> Balance:
-    openers: list[str] = []
-    stray = 0
-    for bracket in brackets:
-        if bracket not in _PARTNER:
-            openers.append(bracket)
-        elif openers and openers[-1] == _PARTNER[bracket]:
-            openers.pop()
-        else:
-            stray += 1
-    return Balance(stray, len(openers))
+    part = _matched(brackets)
+    return Balance(part.stray + len(part.closers), len(part.openers))
 
 
 def cut_where_balanced(
