@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dg_lsp.documents import ContentChange, Document
-from dg_lsp.lines import Lines, body_of
+from dg_lsp.lines import Lines, alike, body_of
 from dg_lsp.positions import Encoding
 
 LinePlace = tuple[int, int]
@@ -61,13 +61,8 @@ def followed(
 def _differing(before: Lines, after: Lines) -> tuple[LinePlace, LinePlace]:
     """Where `before` differs from `after`, in whole lines of `before`."""
     old, new = before.between(0, before.count), after.between(0, after.count)
-    shorter = min(len(old), len(new))
-    same = 0
-    while same < shorter and old[same] == new[same]:
-        same += 1
-    behind = 0
-    while behind < shorter - same and old[-1 - behind] == new[-1 - behind]:
-        behind += 1
+    same = alike(old, new)
+    behind = alike(old[same:][::-1], new[same:][::-1])
     return (same, 0), (len(old) - behind, 0)
 
 

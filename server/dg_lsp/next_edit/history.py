@@ -43,13 +43,6 @@ class Edited(msgspec.Struct, frozen=True):
         old = self.old[head : len(self.old) - tail]
         return Edited(self.first + head, self.count - head - tail, old, self.since)
 
-    def undone(self, lines: Lines) -> Lines:
-        """The text without this edit."""
-        if self.count:
-            return lines.replaced(self.first, self.end, self.old)
-        here = lines[self.first] if self.first < lines.count else ""
-        return lines.replaced(self.first, self.first + 1, [*self.old, here])
-
 
 class History:
     """The last edits of every open document, the newest first."""

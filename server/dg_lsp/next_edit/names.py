@@ -183,7 +183,7 @@ def _evaluated_outside(node: Node, scope: Node) -> bool:
         return False
     first = next(child for child in scope.children if child.type == "for_in_clause")
     right = inner.child_by_field_name("right")
-    return _same(first, inner) and right is not None and _holds(right, node)
+    return _same(first, inner) and right is not None and holds(right, node)
 
 
 def scopes_around(occurrence: Occurrence) -> Iterator[Node]:
@@ -223,5 +223,6 @@ def _same(one: Node, other: Node) -> bool:
     return one.id == other.id
 
 
-def _holds(outer: Node, inner: Node) -> bool:
+def holds(outer: Node, inner: Node) -> bool:
+    """Whether one node lies within another, or is it."""
     return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte

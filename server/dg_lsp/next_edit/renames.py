@@ -19,6 +19,7 @@ from dg_lsp.next_edit.names import (
     Occurrence,
     Role,
     binder_of,
+    holds,
     occurrences,
     owner_of,
     scopes_around,
@@ -143,11 +144,11 @@ class _Places:
                 return []
         elif again:
             body = _block_of(bind.node)
-            if body is None or any(_within(body, o.node) for o in again):
+            if body is None or any(holds(body, o.node) for o in again):
                 return []
         uses = [o for o in self.olds if self._means(o, scope) or (o in again and body is None)]
         if body is not None:
-            uses = [o for o in uses if _within(body, o.node)]
+            uses = [o for o in uses if holds(body, o.node)]
         if scope.type == "class_definition":
             uses += self._on_self(scope)
         if bind.role is Role.PARAMETER:
@@ -163,7 +164,7 @@ class _Places:
         inside = [o for o in self.olds if o.is_bind and o.scope.id == owner.id]
         if inside or any(_is_set_on_self(o.node) for o in uses):
             return []
-        others = [o for o in self.news if _within(owner, o.node) and o.role is Role.ATTRIBUTE]
+        others = [o for o in self.news if holds(owner, o.node) and o.role is Role.ATTRIBUTE]
         if any(_on_own_object(o.node) and self._spot(o) not in renamed for o in others):
             return []
         return self._spots(uses)
@@ -192,7 +193,7 @@ class _Places:
         """Whether the new name stood for something else where it is wanted."""
         return any(
             (o.is_bind or o.role is Role.USE)
-            and _within(region, o.node)
+            and holds(region, o.node)
             and self._spot(o) not in renamed
             and any(s.id == scope.id for s in scopes_around(o))
             for o in self.news
@@ -206,7 +207,7 @@ class _Places:
             o
             for o in self.olds
             if o.role is Role.ATTRIBUTE
-            and _within(owner, o.node)
+            and holds(owner, o.node)
             and _on_own_object(o.node)
             and (held := owner_of(o.node)) is not None
             and held.id == owner.id
@@ -242,10 +243,6 @@ def _block_of(bind: Node) -> Node | None:
             body = node.child_by_field_name("body")
             return body or next((c for c in node.children if c.type == "block"), None)
     return None
-
-
-def _within(outer: Node, inner: Node) -> bool:
-    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
 
 
 def _has_bases(owner: Node) -> bool:

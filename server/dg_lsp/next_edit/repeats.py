@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dg_lsp.lines import Lines, body_of
+from dg_lsp.lines import Lines, alike, body_of
 from dg_lsp.next_edit.history import Edited
 from dg_lsp.next_edit.tokens import MOST_CHARS, Swap, is_name, swaps_between, tokens_of
 
@@ -67,9 +67,9 @@ def repeats_of(lines: Lines, history: Sequence[Edited], *, scopes: bool = True) 
     swaps = _swaps(newest, lines)
     if not swaps or len({swap.line for swap in swaps}) != 1 or len(swaps) > MOST_SWAPS:
         return []
-    alike = [one for edit in older for one in _lines_of(edit, lines) if _same_change(one, swaps)]
-    seen = 1 + len(alike)
-    patterns = [_pattern(group) for group in zip(swaps, *alike, strict=True)]
+    again = [one for edit in older for one in _lines_of(edit, lines) if _same_change(one, swaps)]
+    seen = 1 + len(again)
+    patterns = [_pattern(group) for group in zip(swaps, *again, strict=True)]
     if not all(_says_enough(pattern, seen) for pattern in patterns):
         return []
     renames = all(swap.names for swap in swaps)
@@ -120,12 +120,7 @@ def _pattern(group: Sequence[Swap]) -> Pattern:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return tuple(one[:count])
+    return tuple(one[: alike(one, other)])
 
 
 def _says_enough(pattern: Pattern, seen: int) -> bool:
@@ -159,12 +154,12 @@ def _made(line: str, patterns: Sequence[Pattern], *, loose: bool) -> tuple[str, 
         found = _places(tokens, pattern, loose=loose)
         if not found or not pattern.words.issubset(tokens):
             return None
-        best = max(alike for _, _, alike in found)
-        (start, end, alike), *others = [place for place in found if place[2] == best]
+        best = max(same for _, _, same in found)
+        (start, end, same), *others = [place for place in found if place[2] == best]
         if others or start < at:
             return None  # which of them is meant cannot be told
         made += [*tokens[at:start], *pattern.added]
-        at, least = end, min(least, alike)
+        at, least = end, min(least, same)
     return "".join([*made, *tokens[at:]]), least
 
 
@@ -190,8 +185,8 @@ def _places(tokens: Sequence[str], pattern: Pattern, *, loose: bool) -> list[tup
         first, behind = bisect_left(said, start), bisect_left(said, end)
         before = _common(pattern.before[::-1], [tokens[i] for i in said[:first][-_FAR:]][::-1])
         after = _common(pattern.after, [tokens[i] for i in said[behind : behind + _FAR]])
-        alike = len(before) + len(after)
+        same = len(before) + len(after)
         both = count > 0 or (before and after)
-        if alike == whole if loose else alike >= LEAST_CONTEXT and both:
-            found.append((start, end, alike))
+        if same == whole if loose else same >= LEAST_CONTEXT and both:
+            found.append((start, end, same))
     return found
