@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dg_lsp.privacy.looks import (
+    holds_any,
     is_about_secrets,
     is_key_material,
     is_placeholder,
@@ -65,12 +66,6 @@ HINTS = tuple(_HINT_WORDS.split())
 Span = tuple[int, int]
 
 
-def hints_at_secret(text: str) -> bool:
-    """Whether any name could be found in `text`: cheap, and mostly no."""
-    lowered = text.lower()
-    return any(hint in lowered for hint in HINTS)
-
-
 def assigned_secrets(line: str) -> Iterator[Span]:
     """Where literals stand in a line that are assigned to secret-sounding names."""
     setting = len(line) <= _LONGEST_SETTING and _SETTING.match(line) is not None
@@ -108,7 +103,7 @@ def _named_before(line: str, literal: int) -> re.Match[str] | None:
         return None
     if operator[0].startswith("=") and ":" in head:
         head = line[max(0, literal - _LOOK_BACK_OVER_TYPE) : literal].lower()
-    return _LITERAL_FOLLOWS.search(head) if hints_at_secret(head) else None
+    return _LITERAL_FOLLOWS.search(head) if holds_any(head, HINTS) else None
 
 
 def _is_secret(before: re.Match[str], value: str) -> bool:

@@ -71,12 +71,6 @@ HINTS = tuple(_HINT_WORDS.split())
 Span = tuple[int, int]
 
 
-def hints_at_secret(text: str) -> bool:
-    """Whether any secret could be found in `text`: cheap, and mostly no."""
-    lowered = text.lower()
-    return any(hint in lowered for hint in HINTS)
-
-
 def issued_secrets(line: str) -> Iterator[Span]:
     """Where secrets stand in a line that are known by their shape, without what marks them."""
     for pattern in (_PREFIXED, _AZURE_CLIENT, _AZURE_KEY, _SIGNED, _SLACK_HOOK):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 
 _STAND_IN = re.compile(
@@ -21,6 +22,12 @@ _WORD = re.compile(r"[0-9]{0,3}[A-Za-z]*+[0-9]{0,4}")
 _MIN_RANDOM = 16
 _MAX_JUDGED = 512
 """Characters of a value that are judged; more say no more about it."""
+
+
+def holds_any(text: str, hints: Iterable[str]) -> bool:
+    """Whether one of some words in lower case stands in a text: cheap, and mostly no."""
+    lowered = text.lower()
+    return any(hint in lowered for hint in hints)
 
 
 def is_placeholder(value: str) -> bool:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import cast
 
 from dg_lsp.privacy import assignments, formats
+from dg_lsp.privacy.looks import holds_any
 from dg_lsp.remembered import Remembered
 
 MASK = "x"
@@ -99,9 +100,9 @@ def _hinting_lines(text: str) -> set[int]:
 
 def _masked_now(line: str) -> str:
     spans: list[tuple[int, int]] = []
-    if formats.hints_at_secret(line):
+    if holds_any(line, formats.HINTS):
         spans += formats.issued_secrets(line)
-    if assignments.hints_at_secret(line):
+    if holds_any(line, assignments.HINTS):
         # Of a longer line only a part may be here.
         whole = len(line) <= _LONGEST_REMEMBERED
         spans += (
