@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dg_lsp.methods.did_show_completion import Item
+from dg_lsp.methods.did_show_completion import drawn
+from dg_lsp.methods.sent_back import Item
 from dg_lsp.session import Session
 
 NAME = "textDocument/didPartiallyAcceptCompletion"
@@ -24,5 +25,5 @@ class Params(msgspec.Struct, frozen=True, rename="camel"):
 def handle(session: Session, params: Params) -> None:
     """Count it as a suggestion that was of use."""
     if params.accepted_length > 0:
-        session.desk.shelf.drawn(params.item.offer)
+        drawn(session, params.item)
         session.desk.habits.ended(taken=True)
