@@ -9,11 +9,9 @@ from dg_engine.job import CanvasJob, Frame, Role
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.jobs import kinds_in
+from dg_lsp.prompts.tokens import LONGEST_CHARACTER, is_cut
 
 PieceKind = Literal["hole", "seed", "pin"]
-_CUT_CHARACTER = "\ufffd"
-_LONGEST_CHARACTER = 4
-"""Bytes of UTF-8, so tokens of a byte-level vocabulary, that one character may be spread over."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -45,7 +43,7 @@ def draft_of(job: CanvasJob, frame: Frame, tokenizer: Tokenizer) -> Draft:
         held.append(token)
         text = tokenizer.decode(held)
         last = position + 1 == len(row) or kinds[position + 1] != role
-        if text.endswith(_CUT_CHARACTER) and len(held) < _LONGEST_CHARACTER and not last:
+        if is_cut(text) and len(held) < LONGEST_CHARACTER and not last:
             continue
         entropy = frame.entropy[position] if position < len(frame.entropy) else 0.0
         pieces.append(Piece(text, cast("PieceKind", Role(role).name.lower()), entropy))

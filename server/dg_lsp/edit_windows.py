@@ -11,14 +11,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from dg_lsp.prompts.tokens import pieces_of
+from dg_lsp.prompts.tokens import LONGEST_CHARACTER, is_cut, pieces_of
 
 Encode = Callable[[str], list[int]]
 Decode = Callable[[list[int]], str]
-
-_CUT_CHARACTER = "\ufffd"
-_LONGEST_CHARACTER = 4
-"""Tokens of a byte-level vocabulary that one character may be spread over."""
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -74,15 +70,11 @@ def _fitting(piece: str, encode: Encode, decode: Decode, room: int) -> Iterable[
     while len(ids) > room:
         end = room
         # Near the cut a character may be spread over tokens; with very little room it is cut late.
-        while end > max(room - _LONGEST_CHARACTER, 1) and _is_cut(decode(ids[:end])):
+        while end > max(room - LONGEST_CHARACTER, 1) and is_cut(decode(ids[:end])):
             end -= 1
-        while end < len(ids) and _is_cut(decode(ids[:end])):
+        while end < len(ids) and is_cut(decode(ids[:end])):
             end += 1
         yield decode(ids[:end])
         ids = ids[end:]
     if ids:
         yield decode(ids)
-
-
-def _is_cut(text: str) -> bool:
-    return text.endswith(_CUT_CHARACTER)

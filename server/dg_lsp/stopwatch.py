@@ -16,6 +16,7 @@ class Stopwatch:
         self._ms: dict[str, float] = {}
 
     def lap(self, stage: str) -> None:
+        """End a stage now; the next one begins."""
         now = self._clock()
         self._ms[stage] = (now - self._lap) * 1e3
         self._lap = now
@@ -31,5 +32,6 @@ class Stopwatch:
         self._lap = self._clock()
 
     def stages(self, frame: Frame | None) -> dict[str, float]:
+        """Milliseconds by stage so far, those of an engine's frame among them, and `total`."""
         total = (self._clock() - self._started) * 1e3
         return {**self._ms, **(frame.ms if frame else {}), "total": total}

@@ -96,7 +96,6 @@ class Definition(msgspec.Struct, frozen=True):
     """Lines, from zero, the last included."""
     text: str
     """The signature; of a class, its head and its members' signatures."""
-    is_class: bool = False
 
 
 class Outline(msgspec.Struct, frozen=True):
@@ -151,7 +150,7 @@ def _found(
             body = node.child_by_field_name("body")
             is_class = node.type in _CLASSES and body is not None
             if is_class or not owner:
-                yield Definition(name, owner, first, last, text, is_class)
+                yield Definition(name, owner, first, last, text)
             if is_class and body is not None:
                 yield from _found(body, raw, language, name, depth + 1)
 

@@ -20,6 +20,9 @@ the engine's prefix cache holds."""
 
 REMEMBERED_LINES = 32_768
 """Lines whose ids are kept, of all documents: those of a file of a megabyte."""
+LONGEST_CHARACTER = 4
+"""Bytes of UTF-8, so tokens of a byte-level vocabulary, that one character may be spread over."""
+_CUT_CHARACTER = "\ufffd"
 _REMEMBERED_TEXTS = 16
 _PROBE = (
     "import os\n\n\ndef f(a, b):\n    if a:\n\treturn  b + 12\n\n    x = 'é😀' \n  \n}\n\n\n)\n"
@@ -142,6 +145,11 @@ def pieces_of(text: str) -> list[str]:
     r"""`text` cut before each `\n`; joined again they are `text`."""
     first, *rest = text.split("\n")
     return [first, *("\n" + line for line in rest)]
+
+
+def is_cut(text: str) -> bool:
+    """Whether the ids that were decoded to `text` end inside of a character."""
+    return text.endswith(_CUT_CHARACTER)
 
 
 def window_start(above: Pieces, last: int, room: int) -> int:
