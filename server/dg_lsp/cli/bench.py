@@ -12,6 +12,7 @@ import typer
 
 from dg_lsp.cli.bench_next_edit import next_edit
 from dg_lsp.cli.errors import EXIT_CODES_HELP, CliError, ExitCode, reported
+from dg_lsp.cli.options import AsJson, Model, Threads
 
 if TYPE_CHECKING:
     from dg_lsp.bench.drive import Judged, Plan
@@ -27,12 +28,6 @@ app.command("next-edit", epilog=EXIT_CODES_HELP)(next_edit)
 
 _TOLD_EVERY = 25
 
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="Name or folder of a model; else $DG_LSP_MODEL, dg-tiny."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads for the engine.")]
 Processes = Annotated[
     int, typer.Option(min=1, help="Engines side by side; times no longer compare then.")
 ]

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dg_lsp.cli.errors import CliError, reported
+from dg_lsp.cli.options import AsJson, Model, Threads
 
 _TOLD_EVERY = 10
 
@@ -19,16 +20,9 @@ def next_edit(
         Path | None,
         typer.Option(metavar="FILE.jsonl", help="Cases of your own; else the checkout's."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", help="Name or folder of a model; else $DG_LSP_MODEL, dg-tiny."
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Processor threads for the engine.")
-    ] = None,
+    as_json: AsJson = False,
+    model: Model = None,
+    threads: Threads = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first cases of each kind.")
     ] = None,

@@ -13,6 +13,7 @@ import typer
 from dg_lsp.cli.allowed import read_allowed
 from dg_lsp.cli.context import with_context
 from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.options import AsJson, Deadline, Model, MultiLine, Threads
 from dg_lsp.cli.place import offset_of, parse_position
 
 if TYPE_CHECKING:
@@ -28,26 +29,10 @@ class Ask(NamedTuple):
     deadline_ms: int | None
 
 
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="Name or folder of a model; else $DG_LSP_MODEL, dg-tiny."),
-]
-MultiLine = Annotated[
-    bool | None,
-    typer.Option(
-        "--multi-line/--single-line", help="Several lines or one; decided by the code if unset."
-    ),
-]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads for the engine.")]
-Deadline = Annotated[
-    int | None, typer.Option(min=1, help="Answer with the best draft after this many ms.")
-]
-
-
 def complete(
     place: Annotated[str, typer.Argument(metavar="FILE:LINE:COL", help="Cursor, from 1:1.")],
     watch: Annotated[bool, typer.Option("--watch", help="Draw the canvas step by step.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     model: Model = None,
     multi_line: MultiLine = None,
     threads: Threads = None,
@@ -72,7 +57,8 @@ def _complete(place: str, as_json: bool, model: str | None, ask: Ask) -> None:
     from dg_engine.job import DoneKind
 
     from dg_lsp.cli import session, show
-    from dg_lsp.completion import Source, language_of
+    from dg_lsp.completion import Source
+    from dg_lsp.languages import language_of
 
     folder = session.usable_model(model)
     source = Source(str(position.path), language_of(str(position.path)), text)

@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dg_lsp.cli.complete import Model
 from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.options import AsJson, Model
 from dg_lsp.cli.settings import settings_in
 
 PROBE_SECONDS = 5.0
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     model: Model = None,
     engine: Annotated[
         bool, typer.Option("--engine/--no-engine", help="Start the engine once, to see it run.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dg_lsp.cli.allowed import read_allowed
-from dg_lsp.cli.complete import Deadline, Model, Threads
 from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.options import AsJson, Deadline, Model, Threads
 from dg_lsp.cli.place import LineRange, check_lines, parse_lines, replace_lines
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def edit(
     place: Annotated[str, typer.Argument(metavar="FILE:L1-L2", help="Lines, from 1, both kept.")],
     instruction: Annotated[str, typer.Argument(help="What to change, in a sentence.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     model: Model = None,
     threads: Threads = None,
     deadline_ms: Deadline = None,
@@ -48,7 +48,8 @@ def _edit(
     from dg_engine.job import DoneKind
 
     from dg_lsp.cli import session, show
-    from dg_lsp.completion import Source, language_of
+    from dg_lsp.completion import Source
+    from dg_lsp.languages import language_of
 
     folder = session.usable_model(model)
     source = Source(str(lines.path), language_of(str(lines.path)), text)

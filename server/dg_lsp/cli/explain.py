@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dg_lsp.cli.allowed import read_allowed
-from dg_lsp.cli.complete import Model, MultiLine
 from dg_lsp.cli.context import with_context
 from dg_lsp.cli.errors import reported
+from dg_lsp.cli.options import Model, MultiLine
 from dg_lsp.cli.place import offset_of, parse_position
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def explain(
         offset = offset_of(text, position)
 
         from dg_lsp.cli import session, show
-        from dg_lsp.completion import Source, language_of
+        from dg_lsp.completion import Source
+        from dg_lsp.languages import language_of
 
         folder = session.usable_model(model)
         completer = session.idle_completer(folder)

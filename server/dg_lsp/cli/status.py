@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from dg_lsp.cli.errors import CliError, ExitCode, reported
+from dg_lsp.cli.options import AsJson
 from dg_lsp.cli.serve import place_of_daemon
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _REFRESH_SECONDS = 0.5
 
 
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print Prometheus text exposition format.")
     ] = False,
