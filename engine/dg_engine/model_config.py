@@ -33,17 +33,6 @@ class RopeConfig(msgspec.Struct, frozen=True):
     factor: float
 
 
-class GenerationDefaults(msgspec.Struct, frozen=True):
-    """What generation_config.json proposes for jobs that do not say otherwise."""
-
-    max_steps: int = 48
-    t_min: float = 0.4
-    t_max: float = 0.8
-    entropy_bound: float = 0.1
-    stability: int = 1
-    confidence: float = 0.005
-
-
 class ModelConfig(msgspec.Struct, frozen=True):
     """The text half of a DiffusionGemma checkpoint."""
 
@@ -64,7 +53,6 @@ class ModelConfig(msgspec.Struct, frozen=True):
     canvas_length: int
     max_positions: int
     eos: tuple[int, ...]
-    generation: GenerationDefaults
     quantization: str | None
     """compressed-tensors format, None for plain weights."""
     compact: bool
@@ -144,28 +132,10 @@ def _layers(text: Json) -> tuple[LayerConfig, ...]:
     return tuple(layers)
 
 
-def _generation(folder: Path) -> tuple[GenerationDefaults, Any]:
+def _ends_of(folder: Path) -> Any:
+    """The end tokens that generation_config.json names, None where it names none."""
     path = folder / "generation_config.json"
-    if not path.exists():
-        return GenerationDefaults(), None
-    raw = _read_json(path)
-    base = GenerationDefaults()
-    sampler: Json = raw.get("sampler_config") or {}
-
-    def pick(value: Any, default: float) -> Any:
-        return default if value is None else value
-
-    return (
-        GenerationDefaults(
-            int(pick(raw.get("max_denoising_steps"), base.max_steps)),
-            float(pick(raw.get("t_min"), base.t_min)),
-            float(pick(raw.get("t_max"), base.t_max)),
-            float(pick(sampler.get("entropy_bound"), base.entropy_bound)),
-            int(pick(raw.get("stability_threshold"), base.stability)),
-            float(pick(raw.get("confidence_threshold"), base.confidence)),
-        ),
-        raw.get("eos_token_id"),
-    )
+    return _read_json(path).get("eos_token_id") if path.exists() else None
 
 
 def _ids(value: Any) -> tuple[int, ...]:
@@ -205,7 +175,7 @@ def read_config(folder: Path, *, any_weights: bool = False) -> ModelConfig:
             "name a DiffusionGemma checkpoint folder."
         )
     text: Json = config.get("text_config") or {}
-    generation, generation_eos = _generation(folder)
+    ends = _ends_of(folder)
     try:
         ropes: Json = text.get("rope_parameters") or {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
@@ -241,8 +211,7 @@ def read_config(folder: Path, *, any_weights: bool = False) -> ModelConfig:
             softcap=float(text.get("final_logit_softcapping", SOFTCAP)),
             canvas_length=int(config.get("canvas_length") or 256),
             max_positions=int(text.get("max_position_embeddings", 131_072)),
-            eos=_ids(generation_eos) or _ids(text.get("eos_token_id")),
-            generation=generation,
+            eos=_ids(ends) or _ids(text.get("eos_token_id")),
             quantization=_quantization(config, path, any_weights),
             compact=compact,
         )
