@@ -17,23 +17,16 @@ from dg_engine.daemon.link import ask, quit_daemon
 from dg_engine.daemon.messages import DaemonStatus
 from dg_engine.daemon.place import Place
 
-from tests.checkpoints import write_checkpoint
+from tests.real_server import LOAD_SECONDS, SERVE, checkpoint, kinds, normals, settings_for
 from tests.server_fixtures import CURSOR, TEXT
 from tests.wire_client import WireClient
 
-SERVE = "from dg_lsp.server import run_stdio; run_stdio()"
-LOAD_SECONDS = 60
+__all__ = ["checkpoint"]
+
 EXIT_AFTER_SECONDS = 1
 GONE_SECONDS = EXIT_AFTER_SECONDS + 4
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoint")
-    write_checkpoint(folder, canvas_length=64)
-    return folder
 
 
 class Windows:
@@ -48,11 +41,8 @@ class Windows:
         """A window whose model is loaded."""
         window = await WireClient.run("-c", SERVE)
         self.all.append(window)
-        settings = {
-            **{"model": str(self._checkpoint), "threads": 1, "invokedDeadlineMs": 60_000},
-            "engineExitAfterS": EXIT_AFTER_SECONDS,
-            **more,
-        }
+        own = {"engineExitAfterS": EXIT_AFTER_SECONDS, **more}
+        settings = settings_for(self._checkpoint, **own)
         await window.initialize(initializationOptions=settings, clientInfo={"name": name})
         window.open(TEXT)
         await window.until(lambda: normals(window) > 0, LOAD_SECONDS)
@@ -68,11 +58,6 @@ class Windows:
         """The daemon and its engine."""
         daemon = psutil.Process((await self.status()).pid)
         return [daemon, *daemon.children()]
-
-
-def normals(window: WireClient) -> int:
-    """How often a window was told that all is well."""
-    return [status["kind"] for status in window.said("didChangeStatus")].count("Normal")
 
 
 async def answers(window: WireClient) -> None:
@@ -146,7 +131,7 @@ async def test_a_crash_is_told_in_every_window_and_mended(windows: Windows, whic
     (engine if which == "engine" else daemon).kill()
     for window, count in zip(opened, before, strict=True):
         await window.until(lambda w=window, c=count: normals(w) > c, LOAD_SECONDS)
-        assert "Warning" in [status["kind"] for status in window.said("didChangeStatus")]
+        assert "Warning" in kinds(window)
         await answers(window)
     await gone([engine])
     assert len(await windows.processes()) == 2
@@ -157,12 +142,12 @@ async def test_a_model_that_was_let_go_is_loaded_again_and_that_is_told(windows:
     (_, engine) = await windows.processes()
     await gone([engine], LOAD_SECONDS)
     assert (await windows.status()).engines[0].state == "unloaded"
-    assert window.said("didChangeStatus")[-1]["kind"] == "Normal"
+    assert kinds(window)[-1] == "Normal"
     before = len(window.said("didChangeStatus"))
     await answers(window)
-    kinds = [(s["kind"], s["message"]) for s in window.said("didChangeStatus")[before:]]
-    assert ("Inactive", "The model is loading; suggestions come as soon as it is ready.") in kinds
-    assert kinds[-1][0] == "Normal"
+    told = [(s["kind"], s["message"]) for s in window.said("didChangeStatus")[before:]]
+    assert ("Inactive", "The model is loading; suggestions come as soon as it is ready.") in told
+    assert told[-1][0] == "Normal"
 
 
 async def test_a_window_whose_model_is_missing_says_so_and_harms_no_other(
@@ -173,9 +158,7 @@ async def test_a_window_whose_model_is_missing_says_so_and_harms_no_other(
     windows.all.append(bad)
     (tmp_path / "config.json").write_text("{}")
     await bad.initialize(initializationOptions={"model": str(tmp_path)})
-    await bad.until(
-        lambda: "Error" in [s["kind"] for s in bad.said("didChangeStatus")], LOAD_SECONDS
-    )
+    await bad.until(lambda: "Error" in kinds(bad), LOAD_SECONDS)
     assert bad.said("didChangeStatus")[-1]["message"].endswith(".")
     await answers(good)
 
@@ -205,7 +188,7 @@ async def test_a_model_whose_file_changes_while_it_runs(
     assert "result" in answer
     (_, engine) = await windows.processes()
     engine.kill()
-    await window.until(lambda: window.said("didChangeStatus")[-1]["kind"] == "Error", LOAD_SECONDS)
+    await window.until(lambda: kinds(window)[-1] == "Error", LOAD_SECONDS)
     assert window.said("didChangeStatus")[-1]["message"].endswith(".")
     weights.write_bytes(whole)
     await answers(await windows.open("after it was mended", model=str(folder)))

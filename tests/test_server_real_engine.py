@@ -10,29 +10,21 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from tests.checkpoints import write_checkpoint
+from tests.real_server import LOAD_SECONDS, SERVE, checkpoint, kinds, normals, settings_for
 from tests.server_fixtures import CURSOR, TEXT
 from tests.wire_client import WireClient
 
-SERVE = "from dg_lsp.server import run_stdio; run_stdio()"
-LOAD_SECONDS = 60
+__all__ = ["checkpoint"]
+
 OWN = {"shareEngine": False}
 
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoint")
-    write_checkpoint(folder, canvas_length=64)
-    return folder
-
-
 @pytest_asyncio.fixture
 async def client(checkpoint: Path) -> AsyncIterator[WireClient]:
     found = await WireClient.run("-c", SERVE)
-    settings = {"model": str(checkpoint), "threads": 1, "invokedDeadlineMs": 60_000, **OWN}
-    await found.initialize(initializationOptions=settings)
+    await found.initialize(initializationOptions=settings_for(checkpoint, **OWN))
     found.open(TEXT)
     yield found
     await found.close()
@@ -42,8 +34,7 @@ async def until_status(client: WireClient, kind: str, count: int = 1) -> None:
     """Until the newest status is of a kind and that many of this kind were told."""
 
     def told() -> bool:
-        kinds = [status["kind"] for status in client.said("didChangeStatus")]
-        return kinds[-1:] == [kind] and kinds.count(kind) >= count
+        return kinds(client)[-1:] == [kind] and kinds(client).count(kind) >= count
 
     await client.until(told, LOAD_SECONDS)
 
@@ -65,17 +56,13 @@ async def test_a_killed_engine_is_told_of_and_comes_back(client: WireClient) -> 
     await client.request("dg/status", None)
     first = engine_of(client)
     first.kill()
-    await until_status(client, "Normal", client_normals(client) + 1)
+    await until_status(client, "Normal", normals(client) + 1)
     assert any(told["retryAt"] for told in client.said("dg/status"))
     assert (await client.request("dg/status", None))["result"]["retryAt"] is None
-    assert "Warning" in [status["kind"] for status in client.said("didChangeStatus")]
+    assert "Warning" in kinds(client)
     assert engine_of(client).pid != first.pid
     assert "items" in await asked(client)
     assert (await client.command("dg.status"))["message"] == ""
-
-
-def client_normals(client: WireClient) -> int:
-    return [status["kind"] for status in client.said("didChangeStatus")].count("Normal")
 
 
 async def test_an_edit_by_a_random_model_is_applied_or_explained(client: WireClient) -> None:
