@@ -27,7 +27,9 @@ from bench.ablations import (
     signal_of,
     with_window,
 )
-from tests.checkpoints import write_checkpoint
+from tests.bench_fixtures import model
+
+__all__ = ["model"]
 
 HOLES = [
     Hole(
@@ -41,13 +43,6 @@ HOLES = [
     Hole("b", "a = 1\n", "b = a", "\n\nprint(b)\n", "a.py", "line"),
     Hole("c", "total = a ", "+ b", "\n\nprint(total)\n", "a.py", "rest"),
 ]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    write_checkpoint(folder, canvas_length=64, max_position_embeddings=2048)
-    return folder
 
 
 def test_flips_count_what_one_has_and_the_other_lacks() -> None:

@@ -28,7 +28,10 @@ from dg_lsp.bench.score import parses_between
 from dg_lsp.bench.tables import markdown
 from dg_lsp.prompts import prompt_format_for
 
+from tests.bench_fixtures import model
 from tests.checkpoints import write_checkpoint
+
+__all__ = ["model"]
 
 HOLES = {
     "line": Hole("a", "def f(x):\n    ", "return x", "\n\ny = f(1)\n", "a.py", "line"),
@@ -37,13 +40,6 @@ HOLES = {
     "two": Hole("d", "a = ", "1", "\n", "a.py", "two", "\nb = ", "a + 1"),
     "quiet": Hole("e", "a = 1", "", "\nb = 2\n", "a.py", "quiet"),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    write_checkpoint(folder, canvas_length=64, max_position_embeddings=2048)
-    return folder
 
 
 @pytest_asyncio.fixture

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from tests.server_fixtures import Clients
+from tests.server_fixtures import Clients, clients
 from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
 from tests.wire_client import WireClient
+
+__all__ = ["clients"]
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,13 +45,6 @@ SIGNATURE = "def parse_line(line: str, *, strict: bool = False) -> list[str]: ..
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     return write_tokenizer(folder, [*FIM_TOKENS, "<file_end>"])
-
-
-@pytest_asyncio.fixture
-async def clients(tiny: Path) -> AsyncIterator[Clients]:
-    found = Clients(tiny)
-    yield found
-    await found.close()
 
 
 @pytest.fixture

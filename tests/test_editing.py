@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,29 +12,16 @@ from dg_lsp.completion import Completer, EditDraft, Source
 from dg_lsp.edit_windows import Room, end_of, windows_of
 from dg_lsp.indentation import Habit, habit_around, in_habit, with_endings_of
 from dg_lsp.lines import split_lines
-from dg_lsp.prompts import InfillSettings, prompt_format_for
+from dg_lsp.prompts import prompt_format_for
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.completer_fixtures import Scripted, tokenizer
 from tests.scripted_engine import ScriptedEngine
-from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
+
+__all__ = ["tokenizer"]
 
 CANVAS = 256
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer(write_tokenizer(tmp_path_factory.mktemp("tiny"), FIM_TOKENS))
-
-
-class Scripted:
-    """A completer and the engine behind it."""
-
-    def __init__(self, tokenizer: Tokenizer, answers: Iterable[str], **settings: object) -> None:
-        self.engine = ScriptedEngine(tokenizer, answers)
-        infill = msgspec.structs.replace(InfillSettings(), **settings)
-        prompt_format = prompt_format_for(tokenizer, Path("tiny"))
-        self.completer = Completer(self.engine, tokenizer, prompt_format, infill)
 
 
 def seeds_of(job: CanvasJob, tokenizer: Tokenizer) -> str:

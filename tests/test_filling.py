@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-import msgspec
 import pytest
 from dg_engine.job import DoneKind, Role
 from dg_engine.tokenizer import Tokenizer
-from dg_lsp.completion import Completer, Fill, FillRequest
+from dg_lsp.completion import Fill, FillRequest
 from dg_lsp.lines import Lines
 from dg_lsp.marks import Mark, between, filled, grouped, marks_in, shifted
-from dg_lsp.prompts import InfillSettings, prompt_format_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.scripted_engine import ScriptedEngine
-from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
+from tests.completer_fixtures import Scripted, tokenizer
+
+__all__ = ["tokenizer"]
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer(write_tokenizer(tmp_path_factory.mktemp("tiny"), FIM_TOKENS))
-
-
-class Scripted:
-    """A completer and the engine behind it."""
+class Marked(Scripted):
+    """Fills marks, together if a test does not say otherwise."""
 
     def __init__(self, tokenizer: Tokenizer, answers: Iterable[str], **settings: object) -> None:
-        self.engine = ScriptedEngine(tokenizer, answers)
-        infill = msgspec.structs.replace(InfillSettings(marks_together=True), **settings)
-        prompt_format = prompt_format_for(tokenizer, Path("tiny"))
-        self.completer = Completer(self.engine, tokenizer, prompt_format, infill)
+        super().__init__(tokenizer, answers, **{"marks_together": True, **settings})
 
     async def fill(self, text: str) -> Fill:
         lines = Lines.of(text)
@@ -110,7 +100,7 @@ def test_a_group_never_outgrows_its_canvas() -> None:
 
 @pytest.mark.asyncio
 async def test_one_mark_is_a_hole_whose_lengths_are_raced(tokenizer: Tokenizer) -> None:
-    scripted = Scripted(tokenizer, ["a + b"])
+    scripted = Marked(tokenizer, ["a + b"])
     fill = await scripted.fill("def add(a, b):\n    return ___\n")
     (job,) = scripted.engine.jobs
     assert job.widths
@@ -122,7 +112,7 @@ async def test_one_mark_is_a_hole_whose_lengths_are_raced(tokenizer: Tokenizer) 
 async def test_in_turn_a_mark_reads_the_text_before_it_and_stops_at_the_next(
     tokenizer: Tokenizer,
 ) -> None:
-    scripted = Scripted(tokenizer, ["a, b", "a + b"], marks_together=False)
+    scripted = Marked(tokenizer, ["a, b", "a + b"], marks_together=False)
     fill = await scripted.fill("def add(___):\n    return ___\n\nadd(1, 2)\n")
     assert fill.texts == ["a, b", "a + b"]
     first, second = scripted.engine.jobs
@@ -136,7 +126,7 @@ async def test_in_turn_a_mark_reads_the_text_before_it_and_stops_at_the_next(
 
 @pytest.mark.asyncio
 async def test_marks_of_one_canvas_are_solved_together(tokenizer: Tokenizer) -> None:
-    scripted = Scripted(tokenizer, ["a, b¦a + b"], mark_widths=[2, 8])
+    scripted = Marked(tokenizer, ["a, b¦a + b"], mark_widths=[2, 8])
     fill = await scripted.fill("def add(___):\n    return ___\n\nadd(1, 2)\n")
     assert fill.texts == ["a, b", "a + b"]
     wide = scripted.engine.jobs[1]
@@ -151,7 +141,7 @@ async def test_marks_of_one_canvas_are_solved_together(tokenizer: Tokenizer) -> 
 
 @pytest.mark.asyncio
 async def test_a_mark_gets_the_width_that_suits_it(tokenizer: Tokenizer) -> None:
-    scripted = Scripted(tokenizer, ["a¦a, b"], mark_widths=[1, 2, 4, 8])
+    scripted = Marked(tokenizer, ["a¦a, b"], mark_widths=[1, 2, 4, 8])
     fill = await scripted.fill("f(___) + g(___)\n")
     widths = [job.roles.count(bytes([Role.HOLE])) for job in scripted.engine.jobs]
     # The first text ends by itself from two positions on, the second one from four on.
@@ -163,7 +153,7 @@ async def test_a_mark_gets_the_width_that_suits_it(tokenizer: Tokenizer) -> None
 async def test_marks_far_apart_get_a_canvas_each_and_see_what_was_filled(
     tokenizer: Tokenizer,
 ) -> None:
-    scripted = Scripted(tokenizer, ["os", "path"])
+    scripted = Marked(tokenizer, ["os", "path"])
     fill = await scripted.fill("import ___\n" + "x = 1\n" * 300 + "import ___\n")
     assert fill.texts == ["os", "path"]
     assert len(scripted.engine.jobs) == 2
@@ -172,7 +162,7 @@ async def test_marks_far_apart_get_a_canvas_each_and_see_what_was_filled(
 
 @pytest.mark.asyncio
 async def test_marks_in_a_row_on_one_line_stay_where_they_are(tokenizer: Tokenizer) -> None:
-    scripted = Scripted(tokenizer, ["one", "two"], mark_widths=[250])
+    scripted = Marked(tokenizer, ["one", "two"], mark_widths=[250])
     fill = await scripted.fill("x = ___ + ___\n")
     assert fill.texts == ["one", "two"]
     assert tokenizer.decode(scripted.engine.jobs[1].prompt).endswith("x = one + ")

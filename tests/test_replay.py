@@ -19,8 +19,10 @@ from dg_lsp.bench.shown import Snapshot, Suggestion, misfit, read_suggestion
 from dg_lsp.bench.tally import Tally, markdown, summary, total_of
 
 from tests import server_fixtures
-from tests.checkpoints import write_checkpoint
+from tests.bench_fixtures import model
 from tests.replay_server import command
+
+__all__ = ["model"]
 
 tiny = server_fixtures.tiny
 TEXT = "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n"
@@ -202,13 +204,6 @@ def test_a_report_holds_the_figures_and_encodes() -> None:
 @pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.9, 5.0), (1.0, 5.0)])
 def test_quantiles_are_values_that_occurred(share: float, value: float) -> None:
     assert quantile([5.0, 1.0, 3.0, 2.0, 4.0], share) == value
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    write_checkpoint(folder, canvas_length=64, max_position_embeddings=2048)
-    return folder
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

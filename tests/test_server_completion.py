@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import pytest
 from dg_engine.job import CanvasJob, Done, DoneKind, Frame, Priority, Role
 from dg_engine.tokenizer import Tokenizer
-from dg_lsp.completion import Completer, Draft, Source, language_of
+from dg_lsp.completion import Completer, Draft, Source
+from dg_lsp.languages import language_of
 from dg_lsp.prompts import prompt_format_for
 
+from tests.completer_fixtures import Scripted, tokenizer
 from tests.scripted_engine import ScriptedEngine
-from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
+
+__all__ = ["tokenizer"]
 
 SOURCE = Source("a.py", "python", "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n")
 CURSOR = SOURCE.text.index("return ") + len("return ")
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer(write_tokenizer(tmp_path_factory.mktemp("tiny"), FIM_TOKENS))
-
-
-class Scripted:
-    """A completer and the engine behind it."""
-
-    def __init__(
-        self, tokenizer: Tokenizer, answers: Iterable[str], drafts: int = 1, score: float = -0.1
-    ) -> None:
-        self.engine = ScriptedEngine(tokenizer, answers, drafts=drafts, score=score)
-        self.completer = Completer(
-            self.engine, tokenizer, prompt_format_for(tokenizer, Path("tiny"))
-        )
 
 
 @pytest.mark.asyncio
