@@ -124,6 +124,13 @@ class World:
         windows = [one for engine in (await self.status()).engines for one in engine.windows]
         return sum(w.waiting + w.running + w.done for w in windows if w.name == name)
 
+    async def sees(self, name: str) -> None:
+        """Wait until the daemon has a window of this name."""
+        began = time.monotonic()
+        while name not in [w.name for e in (await self.status()).engines for w in e.windows]:
+            assert time.monotonic() - began < SOON, "the window did not come in time"
+            await asyncio.sleep(0.01)
+
     async def hears(self, count: int, name: str = "a") -> None:
         """Wait until the daemon has taken so many jobs of a window."""
         began = time.monotonic()

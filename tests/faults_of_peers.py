@@ -71,7 +71,7 @@ async def _(w: World) -> float:
     reader._transport.pause_reading()  # pyright: ignore
     for number in range(200):
         writer.write(packed(Submit(job(f"n{number}", 0, 20, canvas=[1] * 256, roles=bytes(256)))))
-    await asyncio.sleep(0.1)
+    await w.hears(200, "raw")
     lasted = await w.works(other)
     writer.transport.abort()
     return lasted

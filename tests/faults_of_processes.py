@@ -208,7 +208,7 @@ async def _(w: World) -> float:
     return lasted
 
 
-def window_dies(state: str, code: str) -> None:
+def window_dies(state: str, code: str, jobs: int = 0) -> None:
     @fault(f"window, {state}: SIGKILL", "nothing in other windows")
     async def _(w: World) -> float:
         other = await w.window("other")
@@ -218,6 +218,8 @@ def window_dies(state: str, code: str) -> None:
         )
         assert process.stdout is not None
         await asyncio.wait_for(process.stdout.readline(), SOON)
+        await w.sees("doomed")
+        await w.hears(jobs, "doomed")
         process.kill()
         began = time.monotonic()
         await process.wait()
@@ -243,14 +245,15 @@ connection.connect(sys.argv[1])
 model = str(Path(sys.argv[1]).parent.parent / "scripted")
 connection.sendall(packed(Hello(PROTOCOL, "1.0", 1, "doomed", model)))
 {code}
-time.sleep(0.2)
 print("said", flush=True)
 time.sleep(60)
 """
 window_dies("attached", "")
-window_dies("with a job running", "connection.sendall(packed(job(1, 1000)))")
-window_dies("with 50 jobs waiting", "[connection.sendall(packed(job(n, 1000))) for n in range(50)]")
+window_dies("with a job running", "connection.sendall(packed(job(1, 1000)))", 1)
+window_dies(
+    "with 50 jobs waiting", "[connection.sendall(packed(job(n, 1000))) for n in range(50)]", 50
+)
 window_dies("in the middle of a frame", "connection.sendall(packed(job(1, 9))[:9])")
 window_dies(
-    "before it reads its answers", "[connection.sendall(packed(job(n, 1))) for n in range(9)]"
+    "before it reads its answers", "[connection.sendall(packed(job(n, 1))) for n in range(9)]", 9
 )

@@ -56,11 +56,11 @@ from dg_engine.daemon.place import runtime_place
 async def main():
     engine = DaemonEngine(Path("scripted"), version="1.0", command=sys.argv[1:])
     print("here", flush=True)
-    sys.stdin.read()
+    sys.stdin.readline()
     await engine.start()
     await engine.info()
     print((await ask(runtime_place())).pid, flush=True)
-    await asyncio.sleep(2)
+    await asyncio.to_thread(sys.stdin.read)  # until all have told
     await engine.close()
 
 asyncio.run(main())
@@ -80,9 +80,15 @@ async def test_windows_that_open_in_the_same_instant_share_one_daemon(world: Wor
     for process in processes:
         assert process.stdout is not None
         assert await asyncio.wait_for(process.stdout.readline(), SOON) == b"here\n"
-    said = await asyncio.gather(*(process.communicate(b"") for process in processes))
-    pids = {int(out) for out, _ in said}
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"now\n")
+    pids: set[int] = set()
+    for process in processes:
+        assert process.stdout is not None
+        pids.add(int(await asyncio.wait_for(process.stdout.readline(), SOON)))
     assert len(pids) == 1
+    await asyncio.gather(*(process.communicate(b"") for process in processes))
     assert [engine.model for engine in (await world.status()).engines] == [
         str(Path.cwd() / "scripted")
     ]

@@ -6,12 +6,13 @@ import asyncio
 import itertools
 import json
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dg_lsp import transport
 from dg_lsp.transport import MAX_MESSAGE_BYTES, MAX_WAITING, Inbox, messages
 
 from bench.load import framing
@@ -130,22 +131,33 @@ def test_a_client_that_outruns_the_server_does_not_keep_the_loop() -> None:
     assert asyncio.run(run()) > 3
 
 
-def test_messages_that_arrived_are_handled_in_one_turn() -> None:
+def test_messages_that_arrived_are_handled_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "TURN_SECONDS", 60)  # on a busy machine too
+
     async def run() -> tuple[int, int]:
         handled = 0
         together = iter([framed(GOOD) * 20])
+        arrived = threading.Event()
         ended = asyncio.Event()
+
+        def read(size: int) -> bytes:
+            # Asked again, the reader has handed over what it had.
+            data = next(together, b"")
+            if not data:
+                arrived.set()
+            return data
 
         def handle(body: bytes) -> None:
             nonlocal handled
             handled += 1
 
-        Inbox(lambda size: next(together, b""), handle, ended.set).start()
-        time.sleep(0.05)  # noqa: ASYNC251 - the loop stands still while the thread reads
+        Inbox(read, handle, ended.set).start()
+        assert arrived.wait(10), "the loop stands still while the thread reads"
         before = handled
         await asyncio.sleep(0)
+        turned = handled
         await ended.wait()
-        return before, handled
+        return before, turned
 
     assert asyncio.run(run()) == (0, 20)
 

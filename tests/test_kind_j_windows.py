@@ -54,6 +54,13 @@ class Windows:
         assert status is not None
         return status
 
+    async def left(self, *names: str) -> None:
+        """Wait until these windows alone are attached."""
+        end = time.monotonic() + GONE_SECONDS
+        while [w.name for e in (await self.status()).engines for w in e.windows] != [*names]:
+            assert time.monotonic() < end, "a window has stayed"
+            await asyncio.sleep(0.05)
+
     async def processes(self) -> list[psutil.Process]:
         """The daemon and its engine."""
         daemon = psutil.Process((await self.status()).pid)
@@ -103,6 +110,8 @@ async def test_the_engine_outlives_a_window_and_ends_after_the_last(windows: Win
     processes = await windows.processes()
     first.process.kill()
     await first.ended()
+    await windows.left("second")
+    # Nothing tells that something has not happened: the time for it must have passed.
     await asyncio.sleep(EXIT_AFTER_SECONDS + 1.5)
     await answers(second)
     assert await windows.processes() == processes
