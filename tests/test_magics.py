@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from dg_lsp.lines import Lines
-from dg_lsp.prompts.view import CursorView, place_of, view_at
 from dg_lsp.suggestion import Place, suggestion_of
 from dg_lsp.syntax.magics import as_python
 from dg_lsp.syntax.window import window_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-
-def at_cursor(marked: str, path: str = "study.ipynb") -> CursorView:
-    """The view of a Python text whose cursor is marked by ‸."""
-    text = marked.replace("‸", "")
-    line, column = place_of(text, marked.index("‸"))
-    return view_at(Lines.of(text), line, column, path=path, language="python")
+from tests.cursors import at_cursor
 
 
 def suggested(marked: str, answer: str, path: str = "study.ipynb") -> str:
     """What is left of an answer of one line."""
-    return suggestion_of(answer, Place(at_cursor(marked, path), multi_line=False)).text
+    return suggestion_of(answer, Place(at_cursor(marked, path=path), multi_line=False)).text
 
 
 MAGICS = [
@@ -61,7 +54,7 @@ def test_a_magic_is_a_statement_as_long_as_it_is(line: str) -> None:
     assert shown.split("\n")[3].split()[-1] == "x"
     assert [*shown.split("\n")[:3], line, *shown.split("\n")[4:]] == cell.split("\n")
     for marked, path in ((f"{cell}‸", "study.ipynb"), (f"‸{cell}", "study.ipynb")):
-        window = window_of(at_cursor(marked, path))
+        window = window_of(at_cursor(marked, path=path))
         assert window is not None
         assert window.faults == 0
 

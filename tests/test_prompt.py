@@ -10,26 +10,23 @@ from dg_engine.engine import EngineError
 from dg_engine.job import JudgeKind, Role, StopKind, check_job
 from dg_engine.tokenizer import Tokenizer
 from dg_lsp.jobs import edit_job, hole_job
-from dg_lsp.lines import Lines
-from dg_lsp.prompts import Budget, CursorView, PromptFormat, prompt_format_for
+from dg_lsp.prompts import Budget, PromptFormat, prompt_format_for
 from dg_lsp.prompts.chat import EDIT_SYSTEM, FILL_SYSTEM
 from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.prompts.tokens import START_STEP, LineTokens, pieces_of
-from dg_lsp.prompts.view import ANCHOR_LINES, place_of, view_at
+from dg_lsp.prompts.view import ANCHOR_LINES
 from dg_lsp.scope import opens_block
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cursors import at_cursor
+from tests.prompt_fixtures import fim, shown, tiny
 from tests.tiny_tokenizers import CHAT_TOKENS, FIM_TOKENS, write_tokenizer
+
+__all__ = ["fim", "tiny"]
 
 BUDGET = Budget(prompt=448, suffix=128)
 SOURCE = "import os\n\n\ndef add(a, b):\n    return a + b\n\n\nprint(add(1, 2))\n"
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = tmp_path_factory.mktemp("tiny")
-    return Tokenizer(write_tokenizer(folder, [*FIM_TOKENS, "<file_end>"]))
 
 
 @pytest.fixture(scope="module")
@@ -38,26 +35,8 @@ def chatty(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 
 @pytest.fixture
-def fim(tiny: Tokenizer) -> PromptFormat:
-    return prompt_format_for(tiny, Path("tiny"))
-
-
-@pytest.fixture
 def chat(chatty: Tokenizer) -> PromptFormat:
     return prompt_format_for(chatty, Path("chat"))
-
-
-def at_cursor(marked: str, path: str = "a.py") -> CursorView:
-    """The view of a text whose cursor is marked by ‸."""
-    text = marked.replace("‸", "")
-    line, column = place_of(text, marked.index("‸"))
-    return view_at(Lines.of(text), line, column, path=path, language="python")
-
-
-def shown(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """Ids as text, special tokens by their names."""
-    names = {tokenizer.token_id(t): t for t in (*FIM_TOKENS, *CHAT_TOKENS, "<file_end>")}
-    return "".join(names.get(i) or tokenizer.decode([i]) for i in ids)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +256,7 @@ def test_a_chat_prompt_is_two_turns_and_an_answer_that_has_begun(
     chat: PromptFormat, chatty: Tokenizer
 ) -> None:
     prompt = chat.build(
-        at_cursor("def f():\n    return ‸\n\nf()\n", "pkg/a.py"), chat.settings.budget
+        at_cursor("def f():\n    return ‸\n\nf()\n", path="pkg/a.py"), chat.settings.budget
     )
     mark = {name: [chatty.token_id(name)] for name in CHAT_TOKENS}
     user = "user\nFile: pkg/a.py\nLanguage: python\nWhat follows the gap:\n```python\n\n\nf()\n```"

@@ -8,48 +8,26 @@ from pathlib import Path
 import msgspec
 import pytest
 from dg_engine.tokenizer import Tokenizer
-from dg_lsp.lines import Lines
-from dg_lsp.prompts import Budget, CursorView, PromptFormat, prompt_format_for
+from dg_lsp.prompts import Budget, PromptFormat, prompt_format_for
 from dg_lsp.prompts.base import Origin
 from dg_lsp.prompts.context import CONTEXT_SHARE, fitting
-from dg_lsp.prompts.view import Snippet, SnippetKind, place_of, view_at
+from dg_lsp.prompts.view import Snippet, SnippetKind
 
-from tests.tiny_tokenizers import CHAT_TOKENS, FIM_TOKENS, write_tokenizer
+from tests.cursors import at_cursor
+from tests.prompt_fixtures import fim, shown, tiny
+from tests.tiny_tokenizers import CHAT_TOKENS, write_tokenizer
+
+__all__ = ["fim", "tiny"]
 
 BUDGET = Budget(prompt=448, suffix=128)
 DEFINITION = Snippet("b.py", "def helper(a): ...", SnippetKind.DEFINITION)
 TWO = (DEFINITION, Snippet("a.py", "class A:\n    x: int", SnippetKind.CLASS))
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = tmp_path_factory.mktemp("tiny")
-    return Tokenizer(write_tokenizer(folder, [*FIM_TOKENS, "<file_end>"]))
-
-
-@pytest.fixture
-def fim(tiny: Tokenizer) -> PromptFormat:
-    return prompt_format_for(tiny, Path("tiny"))
-
-
-def at_cursor(marked: str, context: tuple[Snippet, ...]) -> CursorView:
-    """The view of a text whose cursor is marked by ‸."""
-    text = marked.replace("‸", "")
-    line, column = place_of(text, marked.index("‸"))
-    lines = Lines.of(text)
-    return view_at(lines, line, column, path="c.py", language="python", context=context)
-
-
-def shown(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """Ids as text, special tokens by their names."""
-    names = {tokenizer.token_id(t): t for t in (*FIM_TOKENS, *CHAT_TOKENS, "<file_end>")}
-    return "".join(names.get(i) or tokenizer.decode([i]) for i in ids)
-
-
 def test_files_stand_before_the_prefix_each_with_its_end(
     fim: PromptFormat, tiny: Tokenizer
 ) -> None:
-    prompt = fim.build(at_cursor("x = ‸\ny\n", TWO), BUDGET)
+    prompt = fim.build(at_cursor("x = ‸\ny\n", path="c.py", context=TWO), BUDGET)
     assert shown(tiny, prompt.ids) == (
         "<fim_suffix>\ny\n<file_end><fim_prefix>"
         "class A:\n    x: int\n<file_end>def helper(a): ...\n<file_end>x = <fim_middle>"
@@ -63,12 +41,17 @@ def test_files_stand_before_the_prefix_each_with_its_end(
 
 
 def test_a_change_of_rank_alone_changes_no_prompt(fim: PromptFormat) -> None:
-    one, other = (fim.build(at_cursor("x = ‸\n", c), BUDGET).ids for c in (TWO, TWO[::-1]))
+    one, other = (
+        fim.build(at_cursor("x = ‸\n", path="c.py", context=c), BUDGET).ids
+        for c in (TWO, TWO[::-1])
+    )
     assert one == other
 
 
 def test_without_context_a_prompt_is_what_it_was(fim: PromptFormat) -> None:
-    view = at_cursor("x = ‸\n", (Snippet("a", "is undefined", SnippetKind.DIAGNOSTIC),))
+    view = at_cursor(
+        "x = ‸\n", path="c.py", context=(Snippet("a", "is undefined", SnippetKind.DIAGNOSTIC),)
+    )
     bare = msgspec.structs.replace(view, context=())
     assert fim.build(view, BUDGET).ids == fim.build(bare, BUDGET).ids
 
@@ -81,7 +64,7 @@ def test_a_prompt_with_context_keeps_its_budget(
     many = tuple(
         Snippet(f"{n}.py", f"def helper_{n}(a, b): ...", SnippetKind.DEFINITION) for n in range(40)
     )
-    ids = fim.build(at_cursor(f"{before}‸\ny\n", many), BUDGET).ids
+    ids = fim.build(at_cursor(f"{before}‸\ny\n", path="c.py", context=many), BUDGET).ids
     assert len(ids) <= BUDGET.prompt
     text = shown(tiny, ids)
     share = BUDGET.prompt // CONTEXT_SHARE
@@ -102,7 +85,7 @@ def test_typing_leaves_what_stands_before_the_prefix(fim: PromptFormat, tiny: To
     fronts: list[str] = []
     typed = "value = compute(1)\n" * 12
     for end in range(len(typed)):
-        ids = fim.build(at_cursor(f"{typed[:end]}‸\ny\n", many), BUDGET).ids
+        ids = fim.build(at_cursor(f"{typed[:end]}‸\ny\n", path="c.py", context=many), BUDGET).ids
         fronts.append(shown(tiny, ids).rpartition("<file_end>")[0])
     changes = sum(a != b for a, b in itertools.pairwise(fronts))
     assert 1 <= changes <= len(tiny.encode(typed)) / 64 + 1
@@ -123,7 +106,9 @@ def test_a_chat_prompt_shows_other_files_and_what_is_wrong_first(
     tokenizer = Tokenizer(write_tokenizer(tmp_path, CHAT_TOKENS, split=None))
     chat = prompt_format_for(tokenizer, tmp_path)
     wrong = Snippet("c.py", "helper is undefined", SnippetKind.DIAGNOSTIC)
-    prompt = chat.build(at_cursor("x = ‸\n", (DEFINITION, wrong)), chat.settings.budget)
+    prompt = chat.build(
+        at_cursor("x = ‸\n", path="c.py", context=(DEFINITION, wrong)), chat.settings.budget
+    )
     assert (
         "user\nElsewhere in the project:\nb.py\n```python\ndef helper(a): ...\n```\n"
         "What is wrong near the gap:\n- helper is undefined\nFile: c.py\n"

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import pytest
 from dg_lsp import suggestion
-from dg_lsp.lines import Lines
-from dg_lsp.prompts.view import CursorView, place_of, view_at
 from dg_lsp.scope import opens_block
 from dg_lsp.suggestion import Place, suggestion_of
 from dg_lsp.syntax.checks import cut_where_parsed
@@ -19,6 +17,8 @@ from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
 from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, UNKNOWN, Window, window_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.cursors import at_cursor
 
 GOLDEN = Path(__file__).parent / "golden" / "suggestion"
 HOLES = Path(__file__).parents[1] / "bench" / "quality" / "holes_v1.jsonl"
@@ -42,13 +42,6 @@ def golden_cases() -> Iterator[Golden]:
     for path in sorted(GOLDEN.glob("*.txt")):
         for title, name, *texts in shape.findall(path.read_text(encoding="utf-8")):
             yield Golden(path.stem, title, getattr(suggestion, name), *texts)
-
-
-def at_cursor(marked: str, language: str) -> CursorView:
-    """The view of a text whose cursor is marked by ‸."""
-    text = marked.replace("‸", "")
-    line, column = place_of(text, marked.index("‸"))
-    return view_at(Lines.of(text), line, column, path="a", language=language)
 
 
 @pytest.mark.parametrize(
