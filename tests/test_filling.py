@@ -179,5 +179,5 @@ async def test_marks_in_a_row_on_one_line_stay_where_they_are(tokenizer: Tokeniz
 async def test_nothing_to_put_in_has_a_reason(
     tokenizer: Tokenizer, answer: str, done: DoneKind, reason: str
 ) -> None:
-    fill = await Scripted(tokenizer, [answer]).fill("x = ___\ny = ___\n")
+    fill = await Marked(tokenizer, [answer]).fill("x = ___\ny = ___\n")
     assert (fill.texts, fill.done, fill.reason) == (["", ""], done, reason)
