@@ -22,6 +22,7 @@ from dg_engine.daemon.link import quit_daemon
 from dg_engine.daemon.place import Place
 from dg_lsp.bench.machine import machine
 
+from tests.editors.installs import installed
 from tests.editors.nvim_fixtures import TEXT as PLAIN
 from tests.editors.nvim_fixtures import scripted
 from tests.editors.nvim_session import VERSIONS, Nvim
@@ -38,7 +39,6 @@ from tests.editors.speed import (
     neovim_model,
     vscode_times,
 )
-from tests.editors.terminal import installed
 from tests.editors.terminal_fixtures import Desktop, documented
 from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
 
@@ -81,9 +81,8 @@ def emacs(folder: Path) -> Iterator[Row]:
         init.write_text(documented("Emacs with lsp-mode", "elisp") + EMACS)
         package = ROOT / "tests" / "editors" / "emacs" / "package.el"
         loads = ("-l", str(package), "-l", str(init))
-        found = desktop.run(
-            str(installed() / "emacs"), "-Q", "-nw", *loads, desktop.file.name, DG_TIMES=str(times)
-        )
+        program = str(installed("terminal") / "emacs")
+        found = desktop.run(program, "-Q", "-nw", *loads, desktop.file.name, DG_TIMES=str(times))
         found.wait_for("initialized successfully")
         found.type("\x1bg" + "g2\r\x05" if engine == FREE else "\x1b>")
         emacs_loads(found, times, "x" if engine == FREE else "return")

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from dg_lsp.bench.machine import machine
 
+from tests.editors.installs import installed
 from tests.editors.nvim_session import VERSIONS
-from tests.editors.nvim_session import installed as installed_neovim
 from tests.editors.speed import LINES
 from tests.editors.terminal import Terminal
 
@@ -63,7 +63,7 @@ def neovim(home: Path) -> Iterator[Step]:
     # Where packages come from is what pip is told in the home of who measures.
     if (told := Path.home() / ".config" / "pip").is_dir():
         shutil.copytree(told, home / ".config" / "pip")
-    nvim = installed_neovim() / version
+    nvim = installed("nvim") / version
     programs = home / "programs"
     programs.mkdir()
     (programs / "nvim").symlink_to(nvim / "nvim")

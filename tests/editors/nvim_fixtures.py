@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.editors.nvim_session import ROOT, VERSIONS, NotSetUp, Nvim, installed
+from tests.editors.installs import installed_or_fail
+from tests.editors.nvim_session import ROOT, VERSIONS, Nvim
 from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
 
 TEXT = "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n"
@@ -19,11 +20,7 @@ TEXT = "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n"
 
 @pytest.fixture(scope="session", autouse=True)
 def editors() -> Path:
-    try:
-        return installed()
-    except NotSetUp as missing:
-        why = str(missing)
-    pytest.fail(why, pytrace=False)
+    return installed_or_fail("nvim")
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +67,10 @@ def start(version: str, tokenizer: Path, tmp_path: Path) -> Iterator[Start]:
     yield run
     for nvim in started:
         nvim.close()
+
+
+def suggested(nvim: Nvim, keys: str = "jA") -> Nvim:
+    """Press keys that lead to a suggestion, and wait for it."""
+    nvim.type(keys)
+    nvim.wait(nvim.visible, "a suggestion is shown")
+    return nvim

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.editors.installs import installed
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "nvim"
 VERSIONS = ("0.11", "0.12")
@@ -17,20 +19,6 @@ COLUMNS, ROWS = 100, 24
 SECONDS = 25.0
 """How long something that must happen may take on a busy machine."""
 POLL_SECONDS = 0.005
-SETUP = "Neovim is not set up for the tests; run tests/editors/setup_nvim.sh first."
-
-
-class NotSetUp(Exception):
-    """The editors were not installed."""
-
-
-def installed() -> Path:
-    """The folder that the setup script fills; raises NotSetUp."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = Path(os.environ.get("DG_LSP_EDITORS") or caches / "dg-lsp-editors") / "nvim"
-    if not (found / "ready").is_file():
-        raise NotSetUp(SETUP)
-    return found
 
 
 class Nvim:
@@ -47,7 +35,7 @@ class Nvim:
         **options: Any,
     ) -> None:
         """`before` is Lua that runs ahead of our setup; `options` are given to it."""
-        nvim = installed()
+        nvim = installed("nvim")
         if str(nvim / "python") not in sys.path:
             sys.path.append(str(nvim / "python"))
         import pynvim

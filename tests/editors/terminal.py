@@ -15,31 +15,19 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.editors.installs import installed
+
 COLUMNS, ROWS = 100, 30
 SECONDS = 60.0
 """How long something that must happen may take on a busy machine."""
 POLL_SECONDS = 0.01
-SETUP = "The editors are not set up for the tests; run tests/editors/setup_terminal.sh first."
-
-
-class NotSetUp(Exception):
-    """The editors were not installed."""
-
-
-def installed() -> Path:
-    """The folder that the setup script fills; raises NotSetUp."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = Path(os.environ.get("DG_LSP_EDITORS") or caches / "dg-lsp-editors") / "terminal"
-    if not (found / "ready").is_file():
-        raise NotSetUp(SETUP)
-    return found
 
 
 class Terminal:
     """One program and what it has drawn."""
 
     def __init__(self, argv: list[str], folder: Path, environment: Mapping[str, str]) -> None:
-        python = str(installed() / "python")
+        python = str(installed("terminal") / "python")
         if python not in sys.path:
             sys.path.append(python)
         import pyte

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.terminal import NotSetUp, Terminal, installed
+from tests.editors.installs import installed_or_fail
+from tests.editors.terminal import Terminal
 from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,11 +30,7 @@ def documented(heading: str, language: str) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def editors() -> Path:
-    try:
-        return installed()
-    except NotSetUp as missing:
-        why = str(missing)
-    pytest.fail(why, pytrace=False)
+    return installed_or_fail("terminal")
 
 
 class Desktop:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.terminal import Terminal, installed
+from tests.editors.installs import installed
+from tests.editors.terminal import Terminal
 from tests.editors.terminal_fixtures import TEXT, Desktop, desktop, documented, editors
 
 __all__ = ["desktop", "editors"]
@@ -24,7 +25,7 @@ def emacs(desktop: Desktop, heading: str, *answers: str, text: str = TEXT) -> Te
     init = desktop.home / "init.el"
     init.write_text(documented(heading, "elisp"))
     loads = ("-l", str(HERE / "package.el"), "-l", str(init))
-    return desktop.run(str(installed() / "emacs"), "-Q", "-nw", *loads, desktop.file.name)
+    return desktop.run(str(installed("terminal") / "emacs"), "-Q", "-nw", *loads, desktop.file.name)
 
 
 def lsp_mode(desktop: Desktop, *answers: str, text: str = TEXT) -> Terminal:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.terminal import Terminal, installed
+from tests.editors.installs import installed
+from tests.editors.terminal import Terminal
 from tests.editors.terminal_fixtures import TEXT, Desktop, desktop, documented, editors
 
 __all__ = ["desktop", "editors"]
@@ -23,7 +24,8 @@ def helix(desktop: Desktop, *answers: str, text: str = TEXT) -> tuple[Terminal, 
     configuration.mkdir(parents=True)
     (configuration / "languages.toml").write_text(documented("Helix", "toml"))
     log = desktop.home / "helix.log"
-    found = desktop.run(str(installed() / "hx"), "-vv", "--log", str(log), desktop.file.name)
+    program = str(installed("terminal") / "hx")
+    found = desktop.run(program, "-vv", "--log", str(log), desktop.file.name)
     found.wait_for("def add")
     found.wait(lambda: "textDocument/didOpen" in log.read_text(), "the server is attached")
     return found, log

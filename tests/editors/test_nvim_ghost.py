@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.editors.nvim_fixtures import Start, editors, start, tokenizer, version
-from tests.editors.nvim_session import Nvim
+from tests.editors.nvim_fixtures import Start, editors, start, suggested, tokenizer, version
 
 __all__ = ["editors", "start", "tokenizer", "version"]
 
 BLOCK = "def add(a, b):\n    \n"
 BODY = "total = a + b\n    return total"
-
-
-def suggested(nvim: Nvim, keys: str = "jA") -> Nvim:
-    """Press keys that lead to a suggestion, and wait for it."""
-    nvim.type(keys)
-    nvim.wait(nvim.visible, "a suggestion is shown")
-    return nvim
 
 
 def test_a_suggestion_is_drawn_and_not_written(start: Start) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.editors.nvim_fixtures import Start, editors, start, tokenizer, version
+from tests.editors.nvim_fixtures import Start, editors, start, suggested, tokenizer, version
 from tests.editors.nvim_session import Nvim
 
 __all__ = ["editors", "start", "tokenizer", "version"]
@@ -29,13 +29,6 @@ def listened_to(nvim: Nvim) -> Nvim:
 def signals(nvim: Nvim, method: str) -> list[dict[str, Any]]:
     """The parameters of those of one kind."""
     return [params for name, params in nvim.api.vars["signals"] if name == method]
-
-
-def suggested(nvim: Nvim, keys: str = "jA") -> Nvim:
-    """Press keys that lead to a suggestion, and wait for it."""
-    nvim.type(keys)
-    nvim.wait(nvim.visible, "a suggestion is shown")
-    return nvim
 
 
 @pytest.mark.parametrize("ghost", ["auto", "own"])
