@@ -1,4 +1,4 @@
-"""What holds for every test: settings of whoever runs the tests count in none."""
+"""What holds for every test: neither settings of whoever runs them nor a busy machine count."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from dg_engine.daemon.link import quit_daemon
 from dg_engine.daemon.place import Place
+
+# How long one example takes tells how busy the machine is.
+hypothesis.settings.register_profile("dg-lsp", deadline=None)
+hypothesis.settings.load_profile("dg-lsp")
 
 
 @pytest.fixture(scope="session", autouse=True)

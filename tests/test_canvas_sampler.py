@@ -201,7 +201,7 @@ def test_a_mixed_batch_is_step_by_step_what_the_reference_does(
     assert {Code.CONVERGED, Code.MAX_STEPS} <= set(codes.values()) or rule is Rule.TOP_K
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**40), st.integers(1, LENGTH), st.data())
 def test_any_request_is_what_the_reference_does(seed: int, width: int, data: st.DataObject):
     roles = data.draw(st.lists(st.sampled_from("hsp"), min_size=width, max_size=width))

@@ -8,7 +8,7 @@ import pytest
 from dg_lsp.context.around import NEAR_LINES, around
 from dg_lsp.context.outline import outline_of
 from dg_lsp.lines import Lines
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 HEADS = [
@@ -65,7 +65,6 @@ def test_deeply_nested_code_has_an_outline() -> None:
     assert [definition.name for definition in found.definitions] == ["f"]
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("ab.(){}\"'\n \timportclass:"), max_size=200), st.integers(0, 20))
 def test_any_text_tells_something(text: str, line: int) -> None:
     lines = Lines.of(text)

@@ -39,7 +39,7 @@ def test_a_new_note_takes_the_place_of_the_old_one() -> None:
     assert TABLE.noted("none") is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_cursor_sees_what_it_would_see_without_notes(data: st.DataObject) -> None:
     size = data.draw(st.sampled_from([3, 40, 90, 700]))

@@ -12,7 +12,7 @@ from dg_engine import causal
 from dg_engine.causal import Candidate, greedy_candidate
 from dg_engine.job import Role
 from dg_engine.lookup import LONGEST, PromptLookup
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine_fixtures import job, load_tiny
@@ -86,7 +86,6 @@ def run(model, one, hidden, past, ends: frozenset[int], limit: int) -> tuple[Can
     return found, len(turns) - 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(5, 8), min_size=2, max_size=30),
     st.integers(1, 12),

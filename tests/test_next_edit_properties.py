@@ -80,7 +80,7 @@ def test_many_random_sessions_suggest_something() -> None:
     seen: list[bool] = []
 
     @hypothesis.given(sessions())
-    @hypothesis.settings(deadline=None, max_examples=200, database=None, derandomize=True)
+    @hypothesis.settings(max_examples=200, database=None, derandomize=True)
     def look(versions: list[str]) -> None:
         seen.append(bool(proposals(versions)[2]))
 
@@ -92,7 +92,7 @@ def test_many_random_sessions_with_diagnostics_suggest_something_by_them() -> No
     seen: list[bool] = []
 
     @hypothesis.given(sessions())
-    @hypothesis.settings(deadline=None, max_examples=200, database=None, derandomize=True)
+    @hypothesis.settings(max_examples=200, database=None, derandomize=True)
     def look(versions: list[str]) -> None:
         found = proposals(versions, True)[2]
         seen.append(any(one.origin is Origin.DIAGNOSTIC for one in found))
@@ -135,7 +135,7 @@ def proposals(
 
 
 @hypothesis.given(sessions(), st.sampled_from([None, False, True]))
-@hypothesis.settings(deadline=None, max_examples=600)
+@hypothesis.settings(max_examples=600)
 def test_a_proposal_never_restores_what_an_edit_took_away(
     versions: list[str], is_known: bool | None
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_proposal_never_restores_what_an_edit_took_away(
 
 
 @hypothesis.given(sessions(), st.sampled_from(Encoding), st.sampled_from([None, False, True]))
-@hypothesis.settings(deadline=None, max_examples=600)
+@hypothesis.settings(max_examples=600)
 def test_a_proposal_applies_cleanly_as_one_edit_of_an_editor(
     versions: list[str], encoding: Encoding, is_known: bool | None
 ) -> None:
@@ -177,7 +177,7 @@ def undone(edit: Edited, lines: Lines) -> Lines:
 
 
 @hypothesis.given(sessions())
-@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.settings(max_examples=200)
 def test_edits_that_are_followed_lead_back_to_what_was_there(versions: list[str]) -> None:
     lines, edits = followed(versions)
     for edit in edits:

@@ -388,7 +388,7 @@ PATTERNS = st.builds(
 FOLDERS = ["", "a", "a/b", "b", "b/a"]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files=st.dictionaries(
         st.sampled_from(FOLDERS), st.lists(PATTERNS, min_size=1, max_size=5), min_size=1

@@ -314,7 +314,7 @@ FRAGMENTS = st.sampled_from(
 TEXTS = st.lists(st.one_of(FRAGMENTS, st.text(max_size=12)), max_size=14).map("".join)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(TEXTS)
 def test_masking_keeps_length_and_line_breaks_and_does_nothing_twice(text: str) -> None:
     shown = masked(text)

@@ -75,7 +75,7 @@ def test_some_keys_are_hit_wrong_and_mended() -> None:
     assert 0.01 < len(backspaces) / len(keys) < 0.3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(old=st.lists(LINES, max_size=12), new=st.lists(LINES, max_size=12), seed=st.integers(0, 99))
 def test_a_hand_leads_from_one_version_to_the_other(
     old: list[str], new: list[str], seed: int

@@ -236,7 +236,7 @@ def test_a_finished_row_stays_while_others_go_on():
     assert [d[0] for d in drafts] == [5, 5, 5, 5]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(1, 4), st.integers(1, 6))
 def test_a_rows_draws_depend_on_its_seed_alone(seed: int, rows: int, canvas: int):
     logits = torch.randn(rows, canvas, VOCAB)

@@ -15,7 +15,7 @@ from dg_lsp.suggestion import Place, suggestion_of
 from dg_lsp.syntax.checks import cut_where_parsed
 from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
 from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, UNKNOWN, Window, window_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cursors import at_cursor
@@ -148,7 +148,6 @@ def test_the_inside_of_a_huge_line_has_no_window() -> None:
     assert window_of(at_cursor("x = [" + "12, " * 5_000 + "‸", "python")) is None
 
 
-@settings(deadline=None)
 @given(
     st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=60),
     st.text(st.sampled_from("ab(){}[]:;'\"\n\té😀/*#"), max_size=20),

@@ -55,7 +55,7 @@ def test_a_newline_and_its_indentation_are_one_token_and_digits_stand_alone(
     assert pieces[-4:] == ["\n        ", "return", " 1", "2"] or pieces[-3:] == [" ", "1", "2"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(texts=st.lists(st.text(min_size=1, max_size=700), min_size=1, max_size=4))
 def test_a_stream_with_cuts_decodes_to_the_texts(
     small_tokenizer: Tokenizer, texts: list[str]
