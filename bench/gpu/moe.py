@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from bench.gpu.compiling import in_processes
-from bench.gpu.kernels import SHARED_BYTES, Row, measure_ceilings, median_us
+from bench.gpu.kernels import SHARED_BYTES, Row, measure_ceilings, median_us, off_by
 from bench.gpu.turn import held
 
 EXPERTS, CHOSEN, HIDDEN, INNER = 128, 8, 2816, 704
@@ -197,11 +197,6 @@ def over_layers(run: Callable[[Layer], object], layers: list[Layer]) -> float:
             run(layer)
 
     return median_us(work) / len(layers)
-
-
-def off_by(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """Length of the difference over the length of what is right."""
-    return float((found.double() - expected.double()).norm() / expected.double().norm())
 
 
 def exact(layer: Layer, tokens: Tokens) -> torch.Tensor:

@@ -177,6 +177,11 @@ def spread(one: Row) -> str:
     return f"{one['ms']:.1f}{known}"
 
 
+def beside(ours: Row, upstream: Row) -> str:
+    """Milliseconds and tokens a second of both, as cells of a table."""
+    return " | ".join(f"{spread(one)} | {one['tokens_s']:.0f}" for one in (ours, upstream))
+
+
 def page(found: Row) -> Iterator[str]:
     """The page, part by part."""
     rate = found["ceilings"]
@@ -195,10 +200,8 @@ def page(found: Row) -> Iterator[str]:
     for length, both in found["block"].items():
         for count, one in both["ours"].items():
             other = both["upstream"][count]
-            yield (
-                f"| {length} | {count} | {spread(one)} | {one['tokens_s']:.0f} | {spread(other)} | "
-                f"{other['tokens_s']:.0f} | {one['ms'] / other['ms']:.2f} |\n"
-            )
+            ratio = one["ms"] / other["ms"]
+            yield f"| {length} | {count} | {beside(one, other)} | {ratio:.2f} |\n"
     step = found["step"]
     yield (
         f"\nA denoise step behind 4,096 tokens: {step['ours_ms']:.2f} ms, upstream "
@@ -209,11 +212,7 @@ def page(found: Row) -> Iterator[str]:
     )
     dummy = {name: one["block"] for name, one in found["dummy_weights"].items()}
     for length, block in dummy["ours"].items():
-        one, other = block["1"], dummy["upstream"][length]["1"]
-        yield (
-            f"| {length} | {spread(one)} | {one['tokens_s']:.0f} | {spread(other)} | "
-            f"{other['tokens_s']:.0f} |\n"
-        )
+        yield f"| {length} | {beside(block['1'], dummy['upstream'][length]['1'])} |\n"
     yield "\n## A line: 24 holes in a canvas of 32, four steps\n\n"
     yield "| prompt, cached | at once | ms to the last wanted token | floor of one |\n"
     yield "|---|---|---|---|\n"

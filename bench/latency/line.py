@@ -17,8 +17,8 @@ from pathlib import Path
 from dg_engine.client import EngineClient
 from dg_engine.models import find_model
 from dg_engine.tokenizer import Tokenizer
+from dg_lsp.bench.holes import HOLES, read_holes
 from dg_lsp.bench.machine import machine
-from dg_lsp.bench.quality import HOLES, read_holes
 from dg_lsp.bench.score import quantile
 from dg_lsp.completion import Completer, Completion, Source
 from dg_lsp.prompts import prompt_format_for

@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 from dg_lsp.bench.machine import machine
+from dg_lsp.bench.player import AUTOMATIC
 from dg_lsp.bench.score import quantile
 from dg_lsp.documents import ContentChange, Document
 from dg_lsp.positions import Encoding, Position, Range
 
-from bench.latency.through import AUTOMATIC, ROOT, Editor, message
+from bench.latency.through import ROOT, Editor, message
 
 URI = "file:///project/large.py"
 SERVER = "bench.latency.overhead_server"

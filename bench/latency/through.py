@@ -26,15 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from dg_lsp.bench.holes import HOLES, Hole, read_holes
 from dg_lsp.bench.machine import machine
-from dg_lsp.bench.methods import Hole
-from dg_lsp.bench.quality import HOLES, read_holes
+from dg_lsp.bench.player import AUTOMATIC
 from dg_lsp.bench.score import quantile
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("server", "engine", "kernels")
 URI = "file:///project/{}.py"
-AUTOMATIC = 2
 LONGEST = 40
 """Letters of a line that are typed at most."""
 TARGET_MS = 3.0

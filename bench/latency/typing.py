@@ -16,18 +16,16 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from dg_lsp.bench.client import Client
+from dg_lsp.bench.holes import HOLES, Hole, read_holes
 from dg_lsp.bench.machine import machine
-from dg_lsp.bench.methods import Hole
-from dg_lsp.bench.quality import HOLES, read_holes
-
-from bench.latency.line import quantile
+from dg_lsp.bench.player import AUTOMATIC, INLINE_COMPLETION
+from dg_lsp.bench.score import quantile
 
 SERVER = "bench.latency.typing_server"
 URI = "file:///project/{}.py"
-AUTOMATIC = 2
 LONGEST = 40
 """Letters of a line that are typed at most."""
 
@@ -46,70 +44,21 @@ class Keystroke(msgspec.Struct, frozen=True):
     """Whether what was suggested is what was typed next."""
 
 
-class Editor:
-    """Speaks to one server over its standard streams."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._next = 0
-
-    @classmethod
-    async def start(cls, model: str | None, remembers: bool, threads: int) -> Editor:
-        """A server whose model is loaded."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            SERVER,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        editor = cls(process)
-        settings = {
-            "threads": threads,
-            "prefetch": remembers,
-            "automaticDeadlineMs": 60_000,
-            **({"model": model} if model else {}),
-        }
-        await editor.request(
-            "initialize",
-            {"processId": None, "capabilities": {}, "initializationOptions": settings},
-        )
-        editor.notify("initialized", {})
-        editor.notify("bench/remember", remembers)
-        return editor
-
-    async def request(self, method: str, params: Any) -> Any:
-        """Send a request and wait for its result."""
-        self._next += 1
-        self._write({"id": self._next, "method": method, "params": params})
-        while True:
-            message = await self._read()
-            if message.get("id") == self._next and "method" not in message:
-                return message.get("result")
-
-    def notify(self, method: str, params: Any) -> None:
-        """Send a notification."""
-        self._write({"method": method, "params": params})
-
-    async def close(self) -> None:
-        """End the server."""
-        await self.request("shutdown", None)
-        self.notify("exit", None)
-        await self._process.wait()
-
-    def _write(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        body = msgspec.json.encode({"jsonrpc": "2.0", **message})
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-
-    async def _read(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        header = await self._process.stdout.readuntil(b"\r\n\r\n")
-        length = int(header.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        return msgspec.json.decode(await self._process.stdout.readexactly(length))
+async def started(model: str | None, remembers: bool, threads: int) -> Client:
+    """A server, which loads its model from now on."""
+    client = await Client.start((sys.executable, "-m", SERVER))
+    settings = {"threads": threads, "prefetch": remembers, "automaticDeadlineMs": 60_000}
+    await client.initialize(settings | ({"model": model} if model else {}))
+    client.notify("bench/remember", remembers)
+    return client
 
 
-async def type_line(editor: Editor, hole: Hole, name: str) -> list[Keystroke]:
+async def forwards_of(client: Client) -> dict[str, int]:
+    """The engine's forwards so far: those for requests, and those ahead of any."""
+    return (await client.request("bench/forwards", {})).result
+
+
+async def type_line(client: Client, hole: Hole, name: str) -> list[Keystroke]:
     """Type the first line of a hole's text at its place."""
     uri = URI.format(name)
     line = hole.prefix.count("\n")
@@ -120,24 +69,24 @@ async def type_line(editor: Editor, hole: Hole, name: str) -> list[Keystroke]:
         "version": 0,
         "text": hole.prefix + hole.suffix,
     }
-    editor.notify("textDocument/didOpen", {"textDocument": document})
+    client.notify("textDocument/didOpen", {"textDocument": document})
     whole = hole.middle.split("\n")[0].rstrip()[:LONGEST]
     found: list[Keystroke] = []
-    ahead = (await editor.request("bench/forwards", {}))["ahead"]
+    ahead = (await forwards_of(client))["ahead"]
     for count, letter in enumerate(whole):
         place = {"line": line, "character": column + count}
         cursor = {"line": line, "character": column + count + 1}
-        before = await editor.request("bench/forwards", {})
+        before = await forwards_of(client)
         started = time.perf_counter()
-        editor.notify(
+        client.notify(
             "textDocument/didChange",
             {
                 "textDocument": {"uri": uri, "version": count + 1},
                 "contentChanges": [{"range": {"start": place, "end": place}, "text": letter}],
             },
         )
-        answer = await editor.request(
-            "textDocument/inlineCompletion",
+        answer = await client.request(
+            INLINE_COMPLETION,
             {
                 "textDocument": {"uri": uri},
                 "position": cursor,
@@ -145,9 +94,9 @@ async def type_line(editor: Editor, hole: Hole, name: str) -> list[Keystroke]:
             },
         )
         ms = 1e3 * (time.perf_counter() - started)
-        after = await editor.request("bench/forwards", {})
+        after = await forwards_of(client)
         ahead, prefetched = after["ahead"], after["ahead"] - ahead
-        texts = [item["insertText"] for item in answer["items"]]
+        texts = [item["insertText"] for item in answer.result["items"]]
         rest = whole[count + 1 :]
         right = bool(texts) and bool(rest) and rest.startswith(texts[0].rstrip())
         found.append(
@@ -159,20 +108,20 @@ async def type_line(editor: Editor, hole: Hole, name: str) -> list[Keystroke]:
                 right,
             )
         )
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     return found
 
 
 async def measure(options: argparse.Namespace, remembers: bool) -> list[Keystroke]:
     """Type every hole's line at one server."""
-    editor = await Editor.start(options.model, remembers, options.threads)
+    client = await started(options.model, remembers, options.threads)
     holes = read_holes(HOLES, None)
     random.Random(0).shuffle(holes)
     found: list[Keystroke] = []
     for number, hole in enumerate(holes[: options.count + 1]):
-        typed = await type_line(editor, hole, f"hole{number}")
+        typed = await type_line(client, hole, f"hole{number}")
         found += typed if number else []  # the first one warms the process up
-    await editor.close()
+    await client.leave()
     return found
 
 

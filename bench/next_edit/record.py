@@ -14,7 +14,6 @@ and `trap` are made by bench.next_edit.renames.
 from __future__ import annotations
 
 import argparse
-import ast
 import difflib
 import random
 from collections import defaultdict
@@ -26,6 +25,7 @@ from dg_lsp.bench.next_edits import CASES, Case, LineChange
 from dg_lsp.next_edit.tokens import swaps_in_line
 
 from bench.next_edit.renames import renames_in, traps_in
+from bench.replay.hunks import prose_lines
 from bench.replay.record import read_wheel
 
 LICENCE = "BSD-3-Clause"
@@ -71,15 +71,6 @@ def signature_of(was: str, now: str) -> Signature | None:
 def is_code(lines: list[str], changes: list[LineChange], prose: set[int]) -> bool:
     """Whether no line is a comment or documentation."""
     return all(c.line not in prose and lines[c.line].strip() for c in changes)
-
-
-def prose_lines(text: str) -> set[int]:
-    """Lines of comments and of strings that stand alone, from zero."""
-    found = {n for n, line in enumerate(text.splitlines()) if line.lstrip().startswith("#")}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            found.update(range(node.lineno - 1, node.end_lineno or node.lineno))
-    return found
 
 
 def real_cases(package: str, old: str, new: str, was: Files, now: Files) -> list[Case]:

@@ -40,7 +40,7 @@ def hunks_between(old: str, new: str) -> list[Hunk]:
     offsets = [0]
     for line in before:
         offsets.append(offsets[-1] + len(line))
-    prose = _prose_lines(new)
+    prose = prose_lines(new)
     found: list[Hunk] = []
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
@@ -85,7 +85,7 @@ def _whole_lines(start: int, end: int, text: str) -> Change:
     return Change(start - 1, max(start - 1, end - 1), "\n" + text[:-1])
 
 
-def _prose_lines(text: str) -> set[int]:
+def prose_lines(text: str) -> set[int]:
     """Numbers, from zero, of the lines that are comments or belong to a bare string."""
     found = {n for n, line in enumerate(text.splitlines()) if line.lstrip().startswith("#")}
     for node in ast.walk(ast.parse(text)):

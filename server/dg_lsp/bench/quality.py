@@ -1,4 +1,4 @@
-"""The whole evaluation of a model on held-out holes: run, digest, and one object for scripts."""
+"""What came of a model on held-out holes: a digest, and one object for scripts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import msgspec
 
 from dg_lsp.bench.drive import Plan
 from dg_lsp.bench.figures import Digest, digest_of, figures_of
-from dg_lsp.bench.holes import HOLES, Hole, read_holes
 from dg_lsp.bench.machine import machine
 from dg_lsp.bench.outcome import Outcome
-
-__all__ = ["HOLES", "Hole", "digest_of_plan", "read_holes", "summary"]
 
 
 def digest_of_plan(
