@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ from dg_engine.job import CanvasJob, DoneKind, Frame
 from dg_engine.tokenizer import Tokenizer
 
 from dg_lsp.bench.holes import Hole
+from dg_lsp.bench.outcome import Filled
 from dg_lsp.jobs import filled_in, hole_job
 from dg_lsp.lines import Lines
 from dg_lsp.prompts.base import PromptFormat
@@ -81,6 +83,10 @@ class Answer(NamedTuple):
         )
 
 
+Solve = Callable[[Subject, Hole], Awaitable[Filled | None]]
+"""Fill a hole; None where the method does not fit it. Raises EngineError."""
+
+
 def case_of(
     hole: Hole, subject: Subject, *, at_end: bool | None = None, multi_line: bool | None = None
 ) -> Case:
@@ -123,6 +129,18 @@ async def ask(subject: Subject, case: Case, job: CanvasJob) -> Answer:
         ms,
         last.scores[0] if last.scores else 0.0,
         last.widths[0],
+    )
+
+
+def filled(subject: Subject, answer: Answer) -> Filled:
+    """The answer for a question of one hole."""
+    return Filled(
+        [answer.text],
+        answer.steps,
+        answer.forwards,
+        answer.ms,
+        answer.score,
+        len(subject.prompts.encode(answer.text)),
     )
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 from dg_engine.job import CanvasJob, Judge, JudgeKind, Role, Rule
 
 from dg_lsp.bench import pairs, typed
-from dg_lsp.bench.cases import Answer, Case, Subject, ask, case_of, last_frame
+from dg_lsp.bench.cases import Answer, Case, Solve, Subject, ask, case_of, filled, last_frame
 from dg_lsp.bench.holes import Hole
 from dg_lsp.bench.outcome import Filled
 
 BuildJob = Callable[[Case], CanvasJob]
-Solve = Callable[[Subject, Hole], Awaitable[Filled | None]]
-"""Fill a hole; None where the method does not fit it. Raises EngineError."""
-
 ONE = frozenset({"line", "rest"})
 BLOCK = frozenset({"lines", "span"})
 QUIET = frozenset({"quiet"})
@@ -159,18 +156,6 @@ def solved(build: BuildJob) -> Solve:
         return filled(subject, await ask(subject, case, build(case)))
 
     return solve
-
-
-def filled(subject: Subject, answer: Answer) -> Filled:
-    """The answer for a question of one hole."""
-    return Filled(
-        [answer.text],
-        answer.steps,
-        answer.forwards,
-        answer.ms,
-        answer.score,
-        len(subject.prompts.encode(answer.text)),
-    )
 
 
 def by_first_step(count: int, steps: int) -> Solve:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 from dg_engine.job import CanvasJob
 
-from dg_lsp.bench.cases import Answer, Case, Subject, ask, case_of, last_frame, shown
+from dg_lsp.bench.cases import Answer, Case, Solve, Subject, ask, case_of, last_frame, shown
 from dg_lsp.bench.holes import Hole
 from dg_lsp.bench.outcome import Filled
 from dg_lsp.filling import Filling
@@ -19,8 +19,6 @@ from dg_lsp.marks import MARK, Mark
 from dg_lsp.prompts.view import place_of
 from dg_lsp.results import FillRequest
 from dg_lsp.runner import Runner
-
-Solve = Callable[[Subject, Hole], Awaitable[Filled | None]]
 
 _numbers = itertools.count(1)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 
-from dg_lsp.bench.cases import Subject, ask, case_of
+from dg_lsp.bench.cases import Solve, Subject, ask, case_of, filled
 from dg_lsp.bench.holes import Hole
 from dg_lsp.bench.outcome import Filled, Warm, is_exact
 from dg_lsp.shown.warm import warm_job
 
 
-def after(count: int) -> Callable[[Subject, Hole], Awaitable[Filled | None]]:
+def after(count: int) -> Solve:
     """Ask, type `count` characters of the true text, and go on from the first answer.
 
     The cold job at the same place is run too, to be compared with. None for holes that the
@@ -33,13 +31,8 @@ def after(count: int) -> Callable[[Subject, Hole], Awaitable[Filled | None]]:
         answer = cold
         if agrees:
             answer = await ask(subject, case, warm_job(case.job, subject.prompts.encode(rest)))
-        return Filled(
-            [answer.text],
-            answer.steps,
-            answer.forwards,
-            answer.ms,
-            answer.score,
-            len(subject.prompts.encode(answer.text)),
+        return msgspec.structs.replace(
+            filled(subject, answer),
             typed=count,
             warm=Warm(
                 agrees=agrees,
