@@ -13,7 +13,7 @@ from dg_lsp.edit_windows import Room, end_of, windows_of
 from dg_lsp.indentation import Habit, habit_around, in_habit, with_endings_of
 from dg_lsp.lines import split_lines
 from dg_lsp.prompts import prompt_format_for
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.completer_fixtures import Scripted, tokenizer
@@ -228,6 +228,7 @@ def test_indenting_twice_is_indenting_once(text: str, width: int, tabs: bool) ->
     st.text(st.sampled_from("ab\n é😀"), max_size=120),
     st.integers(min_value=1, max_value=20),
 )
+@example("aa😀é  😀", 7)  # the last two parts are more tokens together than apart
 def test_windows_joined_again_are_the_text(tokenizer: Tokenizer, text: str, room: int) -> None:
     parts = windows_of(text, tokenizer.encode, tokenizer.decode, room)
     assert "".join(parts) == text

@@ -40,18 +40,21 @@ def windows_of(text: str, encode: Encode, decode: Decode, room: int) -> list[str
 
     A line that is longer than that is cut between two tokens, never inside a character.
     """
+    parts = [part for piece in pieces_of(text) for part in _fitting(piece, encode, decode, room)]
+    sizes = [len(encode(part)) for part in parts]
     found: list[str] = []
-    held: list[str] = []
-    used = 0
-    for piece in pieces_of(text):
-        for part in _fitting(piece, encode, decode, room):
-            size = len(encode(part))
-            if held and used + size > room:
-                found.append("".join(held))
-                held, used = [], 0
-            held.append(part)
-            used += size
-    return [*found, "".join(held)] if held else found
+    start = 0
+    while start < len(parts):
+        end, used = start + 1, sizes[start]
+        while end < len(parts) and used + sizes[end] <= room:
+            used += sizes[end]
+            end += 1
+        # Joined, two parts may be more tokens than they were apart.
+        while end > start + 1 and len(encode("".join(parts[start:end]))) > room:
+            end -= 1
+        found.append("".join(parts[start:end]))
+        start = end
+    return found
 
 
 def end_of(text: str, encode: Encode, room: int) -> str:
