@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+
+from tests.editors.reachable import cache
 
 
 class NotSetUp(Exception):
@@ -14,8 +15,7 @@ class NotSetUp(Exception):
 
 def installed(kind: str) -> Path:
     """The folder that `setup_<kind>.sh` fills; raises NotSetUp."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = Path(os.environ.get("DG_LSP_EDITORS") or caches / "dg-lsp-editors") / kind
+    found = cache() / kind
     if not (found / "ready").is_file():
         raise NotSetUp(f"The editors are missing; run tests/editors/setup_{kind}.sh first.")
     return found
