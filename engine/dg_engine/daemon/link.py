@@ -37,8 +37,11 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
 """How long a daemon may take to open its socket."""
-MOST_STARTS = 3
+MOST_STARTS = 8
 """Of daemons that make room for this window, each of which would be replaced by its like."""
+GIVE_WAY_SECONDS = 0.5
+"""How long a window that lost its daemon waits for somebody else's: it may have made room for that of
+a newer window, which would have to replace one of ours again."""
 ANSWER_SECONDS = 5.0
 MOST_LOG_BYTES = 1_000_000
 """A longer log is begun anew when a daemon starts."""
@@ -92,6 +95,7 @@ class DaemonLink:
         """`command` starts a daemon."""
         self._hello = hello
         self._command = command
+        self._was_attached = False
 
     async def open(self) -> Channel:
         """Connect, once a daemon serves."""
@@ -104,7 +108,9 @@ class DaemonLink:
 
     async def _attach(self, place: Place) -> Channel:
         """A channel to the daemon; raises EngineError when there will be none."""
-        end = time.monotonic() + START_SECONDS
+        began = time.monotonic()
+        end = began + START_SECONDS
+        gives_way_until = began + GIVE_WAY_SECONDS if self._was_attached else began
         started: subprocess.Popen[bytes] | None = None
         starts = 0
         while time.monotonic() < end:
@@ -115,7 +121,8 @@ class DaemonLink:
                 # socket is open, also when another window's was faster.
                 if started is not None and started.poll():
                     raise EngineError(f"The daemon ended at its start; see {place.log}.") from None
-                if started is None or started.returncode == 0:
+                gives_way = time.monotonic() < gives_way_until
+                if not gives_way and (started is None or started.returncode == 0):
                     started = start_daemon(place, self._command)
                     starts += 1
                 await asyncio.sleep(_POLL_SECONDS)
@@ -124,6 +131,7 @@ class DaemonLink:
                 case Welcome():
                     if started is not None:
                         await asyncio.to_thread(started.wait)  # it ends once the daemon serves
+                    self._was_attached = True
                     return channel
                 case Refused(message, retry):
                     channel.cut()
