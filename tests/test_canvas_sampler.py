@@ -201,6 +201,15 @@ def test_a_mixed_batch_is_step_by_step_what_the_reference_does(
     assert {Code.CONVERGED, Code.MAX_STEPS} <= set(codes.values()) or rule is Rule.TOP_K
 
 
+def is_for_rounding(entropy: torch.Tensor, bound: float) -> bool:
+    """Whether a sum of entropies is so near the bound that the last digit decides.
+
+    What the device adds up from a logarithm of a sum differs by some 1e-7 nats a position.
+    """
+    sums = torch.cumsum(entropy.sort().values, 0)
+    return bool(((sums - bound).abs() < 1e-5).any())
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 2**40), st.integers(1, LENGTH), st.data())
 def test_any_request_is_what_the_reference_does(seed: int, width: int, data: st.DataObject):
@@ -229,6 +238,9 @@ def test_any_request_is_what_the_reference_does(seed: int, width: int, data: st.
         assert torch.equal(device.states.argmax[4, reference.lo : width], step.state.argmax[0])
         if step.state.done[0]:
             assert outcome.row_codes[0] == Code.CONVERGED
+            return
+        free = step.entropy[0][reference.roles[0] != Role.PIN]
+        if one.rule is Rule.ENTROPY_BOUND and is_for_rounding(free, one.entropy_bound):
             return
         if taken < 3:
             assert torch.equal(device.states.ids[4, reference.lo : width], step.state.ids[0])
