@@ -40,8 +40,8 @@ START_SECONDS = 10.0
 MOST_STARTS = 8
 """Of daemons that make room for this window, each of which would be replaced by its like."""
 GIVE_WAY_SECONDS = 0.5
-"""How long a window that lost its daemon waits for somebody else's: it may have made room for that of
-a newer window, which would have to replace one of ours again."""
+"""How long a window that lost its daemon waits for somebody else's: it may have made room for that
+of a newer window, which would have to replace one of ours again."""
 ANSWER_SECONDS = 5.0
 MOST_LOG_BYTES = 1_000_000
 """A longer log is begun anew when a daemon starts."""
