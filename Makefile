@@ -63,6 +63,7 @@ check: $(DEV)
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python scripts/check_imports.py
 	@$(BIN)/basedpyright $(PACKAGES)
+	@$(BIN)/basedpyright --pythonplatform Windows engine/dg_engine/daemon
 
 bench: $(DEV)
 	@$(BIN)/python -m bench.latency.line --out bench/results/latency_line.md

@@ -11,6 +11,7 @@ from importlib import metadata
 
 from dg_engine.daemon.daemon import Daemon, Limits
 from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import system
 from dg_engine.engine import EngineError
 
 
@@ -23,7 +24,8 @@ def serve(limits: Limits, *, detached: bool = False) -> bool:
     """Serve until nobody needs it; False when another daemon does.
 
     `detached` returns as soon as the socket is open, and serves in a process that is nobody's
-    child: editors end the children of their servers. Raises EngineError when it cannot serve.
+    child: editors end the children of their servers. On Windows it is the process that stays,
+    which `windows.start` made independent. Raises EngineError when it cannot serve.
     """
     place = runtime_place()
     os.umask(0o077)
@@ -31,7 +33,7 @@ def serve(limits: Limits, *, detached: bool = False) -> bool:
     try:
         if not daemon.open():
             return False
-        if detached and os.fork():
+        if detached and system.leave():
             return True
         logging.basicConfig(
             level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr

@@ -14,7 +14,7 @@ _MAC_XUCRED = struct.Struct("=IIh")
 def peer_uid(connection: socket.socket) -> int | None:
     """The user id of the process at the other end; None where the system does not tell."""
     try:
-        if sys.platform.startswith("linux"):
+        if sys.platform == "linux":
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _LINUX.size)
             return _LINUX.unpack(raw)[1]
         if sys.platform == "darwin":

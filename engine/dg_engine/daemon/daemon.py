@@ -1,22 +1,17 @@
-"""The daemon: windows come over a socket, share the engines, and when all are gone it ends."""
+"""The daemon: windows come in, share the engines, and when all are gone it ends."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
 import logging
 import os
 import re
-import signal
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from dg_engine.client import EngineClient, LinkedEngine, OnStatus
-from dg_engine.daemon.credentials import peer_uid
 from dg_engine.daemon.messages import (
     PROTOCOL,
     Ask,
@@ -28,6 +23,7 @@ from dg_engine.daemon.messages import (
 )
 from dg_engine.daemon.place import Place
 from dg_engine.daemon.shared import SharedEngine, resident_bytes
+from dg_engine.daemon.system import system
 from dg_engine.daemon.window import Window
 from dg_engine.links import child_command
 from dg_engine.wire import Cancel, Close, Ping, Pong, Submit, WireError
@@ -35,7 +31,7 @@ from dg_engine.wire import Cancel, Close, Ping, Pong, Submit, WireError
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How often the daemon sees to its socket and whether it is still wanted."""
+"""How often the daemon sees to its endpoint and whether it is still wanted."""
 LAST_WORDS_SECONDS = 1.0
 """How long a daemon that ends waits for those that it turned away to read why."""
 MOST_WINDOWS = 256
@@ -68,7 +64,7 @@ class Daemon:
     def __init__(
         self, place: Place, version: str, limits: Limits, start: Starter = engine_child
     ) -> None:
-        self._place = place
+        self._endpoint = system.Endpoint(place)
         self._version = version
         self._limits = limits
         self._start = start
@@ -77,58 +73,30 @@ class Daemon:
         self._windows: dict[Window, SharedEngine] = {}
         self._connections: dict[asyncio.Task[None], Window] = {}
         """Whatever is connected, also what only asks or was turned away."""
-        self._lock: IO[str] | None = None
-        self._listener: socket.socket | None = None
-        self._server: asyncio.Server | None = None
-        self._inode = 0
         self._began = self._empty_since = time.monotonic()
         self._over = asyncio.Event()
 
     def open(self) -> bool:
-        """Take the lock and open the socket; False when another daemon serves already.
+        """Open the endpoint; False when another daemon serves already.
 
         Raises OSError. The process may fork between this and `run`.
         """
-        self._lock = _locked(self._place.lock)
-        if self._lock is None:
-            return False
-        self._listener = self._bind()
-        return True
+        return self._endpoint.open()
 
     async def run(self) -> None:
         """Serve until nobody needs it."""
-        lock, listener = self._lock, self._listener
-        if lock is None or listener is None:
-            raise AssertionError("run follows open")
-        with lock:
-            await self._listen(listener)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, self._over.set)
+        try:
+            await self._endpoint.listen(self._serve)
+            system.when_told_to_end(self._over.set)
             logger.info("Version %s serves.", self._version)
-            watching = asyncio.create_task(self._watch(lock))
+            watching = asyncio.create_task(self._watch())
             await self._over.wait()
             watching.cancel()
             await self._close()
-
-    def _bind(self) -> socket.socket:
-        """Open the socket under a name of its own, then put it in place at once."""
-        made = self._place.socket.with_suffix(".new")
-        made.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        old = os.umask(0o177)
-        try:
-            listener.bind(str(made))
         finally:
-            os.umask(old)
-        listener.listen(socket.SOMAXCONN)
-        self._inode = made.stat().st_ino
-        made.rename(self._place.socket)
-        return listener
+            self._endpoint.release()
 
-    async def _listen(self, listener: socket.socket) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, sock=listener)
-
-    async def _watch(self, lock: IO[str]) -> None:
+    async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             self._let_go(self._limits.exit_after_s)
@@ -136,28 +104,11 @@ class Daemon:
                 self._empty_since = time.monotonic()
             elif time.monotonic() - self._empty_since >= self._limits.exit_after_s:
                 self._over.set()
-            try:
-                found = self._place.socket.stat().st_ino
-            except OSError:
-                found = 0
-            if not _is_at(lock, self._place.lock):
-                logger.warning("The lock was removed; another daemon may serve.")
+            if not await self._endpoint.mend():
                 self._over.set()
-            elif found != self._inode:
-                logger.warning("The socket was removed; it is made again.")
-                if self._server is not None:
-                    self._server.close()
-                try:
-                    await self._listen(self._bind())
-                except OSError as error:
-                    logger.error("The socket cannot be made (%s).", error.strerror)
 
     async def _close(self) -> None:
-        with contextlib.suppress(OSError):
-            if self._place.socket.stat().st_ino == self._inode:
-                self._place.socket.unlink()
-        if self._server is not None:
-            self._server.close()
+        self._endpoint.close()
         for window in self._connections.values():
             if not window.is_ending:
                 window.cut()
@@ -167,8 +118,7 @@ class Daemon:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its first message to its end."""
-        uid = peer_uid(writer.get_extra_info("socket"))
-        if uid is not None and uid != os.getuid():
+        if not system.is_mine(writer):
             logger.warning("Another user's process was turned away.")
             writer.transport.abort()
             return
@@ -265,23 +215,6 @@ class Daemon:
             memory_bytes=resident_bytes(os.getpid()),
             engines=[engine.report() for engine in self._engines.values()],
         )
-
-
-def _locked(path: Path) -> IO[str] | None:
-    """The lock, held until it is closed; None when another process has it."""
-    lock = open(path, "w", encoding="ascii")  # noqa: SIM115 - held as long as the daemon lives
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        return None
-    return lock
-
-
-def _is_at(file: IO[str], path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return path.stat().st_ino == os.fstat(file.fileno()).st_ino
-    return False
 
 
 def _hand_over(engine: SharedEngine, window: Window, message: Submit | Cancel) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from dg_engine.choice import EngineChoice
 from dg_engine.client import BACKOFF_SECONDS, LinkedEngine, OnStatus
-from dg_engine.daemon.credentials import peer_uid
 from dg_engine.daemon.daemon import Limits, engine_command
 from dg_engine.daemon.messages import (
     PROTOCOL,
@@ -29,6 +28,7 @@ from dg_engine.daemon.messages import (
     unpack_answer,
 )
 from dg_engine.daemon.place import Place, runtime_place
+from dg_engine.daemon.system import system
 from dg_engine.engine import EngineError
 from dg_engine.links import Channel, ChildLink
 from dg_engine.wire import HEADER, WireError, body_length
@@ -130,7 +130,7 @@ class DaemonLink:
             match answer:
                 case Welcome():
                     if started is not None:
-                        await asyncio.to_thread(started.wait)  # it ends once the daemon serves
+                        await system.started(started)
                     self._was_attached = True
                     return channel
                 case Refused(message, retry):
@@ -143,7 +143,7 @@ class DaemonLink:
                 case _:
                     channel.cut()
                     raise EngineError("The daemon gave a wrong answer; end it and try again.")
-        raise EngineError(f"No daemon opened {place.socket} in {START_SECONDS:g} s; see its log.")
+        raise EngineError(f"No daemon opened {place.address} in {START_SECONDS:g} s; see its log.")
 
 
 async def spoken(
@@ -154,16 +154,10 @@ async def spoken(
     Raises ConnectionError where no daemon serves, EngineError when what serves is none of ours.
     """
     try:
-        reader, writer = await asyncio.wait_for(
-            asyncio.open_unix_connection(str(place.socket)), ANSWER_SECONDS
-        )
+        reader, writer = await asyncio.wait_for(system.connect(place), ANSWER_SECONDS)
     except (OSError, TimeoutError) as error:
         raise ConnectionError(str(error)) from None
     channel = _Attached(reader, writer)
-    uid = peer_uid(writer.get_extra_info("socket"))
-    if uid is not None and uid != os.getuid():
-        channel.cut()
-        raise EngineError(f"Another user serves {place.socket}; remove it.")
     try:
         writer.write(packed(message))
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -174,7 +168,7 @@ async def spoken(
         raise ConnectionError(str(error)) from None
     except WireError as error:
         channel.cut()
-        raise EngineError(f"{place.socket} speaks another language ({error}).") from None
+        raise EngineError(f"{place.address} speaks another language ({error}).") from None
 
 
 async def ask(place: Place) -> DaemonStatus | None:
@@ -212,15 +206,8 @@ def start_daemon(place: Place, command: Sequence[str]) -> subprocess.Popen[bytes
     try:
         with open(place.log, "ab", opener=_private) as log:
             if log.tell() > MOST_LOG_BYTES:
-                log.truncate(0)
-            return subprocess.Popen(
-                command,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,
-            )
+                log.seek(log.truncate(0))  # what is appended goes there by itself but on Windows
+            return system.start(command, log)
     except OSError as error:
         raise EngineError(f"The daemon cannot be started ({error.strerror}).") from None
 

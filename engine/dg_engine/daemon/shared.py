@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -286,6 +287,8 @@ class SharedEngine:
 
 def resident_bytes(pid: int) -> int | None:
     """What a process keeps in memory, where the system says so in /proc."""
+    if sys.platform == "win32":
+        return None
     with contextlib.suppress(OSError, ValueError, IndexError):
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
