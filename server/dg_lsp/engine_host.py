@@ -7,7 +7,6 @@ import contextlib
 import copy
 import operator
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from importlib import metadata
 from pathlib import Path, PurePath
@@ -175,9 +174,11 @@ async def chosen_engine(
 
     `window` is what people call the editor.
     """
+    from dg_engine.daemon.place import is_offered
+
     # A server elsewhere is shared already, and each window has a key of its own.
     is_remote = configuration.engine_choice.kind is EngineKind.REMOTE
-    if is_remote or not configuration.share_engine or sys.platform == "win32":
+    if is_remote or not configuration.share_engine or not is_offered():
         return await child_process(configuration, listener)
     from dg_engine.daemon.daemon import Limits
     from dg_engine.daemon.link import DaemonEngine

@@ -125,9 +125,13 @@ def _model(name: str | None, *, try_engine: bool) -> list[Finding]:
 
 def _shared() -> Finding:
     """The engine that all windows share, where one serves."""
-    if sys.platform == "win32":
-        return Finding("sharing", "none on Windows; each window has its own engine")
+    from dg_engine.daemon.place import WINDOWS_VARIABLE, is_offered
+
     from dg_lsp.cli.status import asked
+
+    if not is_offered():
+        found = f"off on Windows, where it was never run; {WINDOWS_VARIABLE}=1 tries it"
+        return Finding("sharing", found)
 
     try:
         found = asked()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,11 +55,11 @@ def serve(
 
 def place_of_daemon() -> Place:
     """Where the daemon's files are; raises CliError where there can be none."""
-    if sys.platform == "win32":
-        raise CliError("Windows has no shared engine yet; each window has its own.")
-    from dg_engine.daemon.place import runtime_place
+    from dg_engine.daemon.place import WINDOWS_VARIABLE, is_offered, runtime_place
     from dg_engine.engine import EngineError
 
+    if not is_offered():
+        raise CliError(f"Sharing was never run on Windows; {WINDOWS_VARIABLE}=1 tries it.")
     try:
         return runtime_place()
     except EngineError as error:

@@ -108,8 +108,8 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     share_engine: Annotated[
         bool,
         _setting(
-            "Whether all windows of yours share one engine (not on Windows, and not for the "
-            "engine `remote`: there each has its own).",
+            "Whether all windows of yours share one engine (not for the engine `remote`, and on "
+            "Windows, where it was never run, only with DG_LSP_SHARE_ENGINE_ON_WINDOWS=1).",
             scope=Scope.USER,
         ),
     ] = True
