@@ -40,6 +40,12 @@ def alike(old: Sequence[object], new: Sequence[object]) -> int:
     return count
 
 
+def alike_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """How many items both start with, and behind those end with."""
+    head = alike(old, new)
+    return head, alike(old[head:][::-1], new[head:][::-1])
+
+
 def ending_of(line: str) -> str:
     """The line break that ends `line`, empty for the last one."""
     if line.endswith("\r\n"):
@@ -210,10 +216,8 @@ def _unlike(
     mine: Sequence[_Item], theirs: Sequence[_Item]
 ) -> tuple[int, Sequence[_Item], Sequence[_Item]]:
     """How many items both start with, and of each what lies between those and the shared end."""
-    before = alike(mine, theirs)
-    mine, theirs = mine[before:], theirs[before:]
-    behind = alike(mine[::-1], theirs[::-1])
-    return before, mine[: len(mine) - behind], theirs[: len(theirs) - behind]
+    before, behind = alike_ends(mine, theirs)
+    return before, mine[before : len(mine) - behind], theirs[before : len(theirs) - behind]
 
 
 def _starts_of(runs: Sequence[_Run]) -> tuple[list[int], int]:

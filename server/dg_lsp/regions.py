@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dg_lsp.documents import ContentChange, Document
-from dg_lsp.lines import Lines, alike, body_of
+from dg_lsp.lines import Lines, alike_ends, body_of
 from dg_lsp.positions import Encoding
 
 LinePlace = tuple[int, int]
@@ -61,8 +61,7 @@ def followed(
 def _differing(before: Lines, after: Lines) -> tuple[LinePlace, LinePlace]:
     """Where `before` differs from `after`, in whole lines of `before`."""
     old, new = before.between(0, before.count), after.between(0, after.count)
-    same = alike(old, new)
-    behind = alike(old[same:][::-1], new[same:][::-1])
+    same, behind = alike_ends(old, new)
     return (same, 0), (len(old) - behind, 0)
 
 

@@ -120,7 +120,7 @@ class SharedEngine:
             message = (
                 f"The window has {waits + runs} jobs already, or one named {job.id}; cancel some."
             )
-            window.put(Progress(_last(job.id, Done(DoneKind.ERROR, message))))
+            window.put(Progress(Frame.end_of(job.id, Done(DoneKind.ERROR, message))))
             return
         self._arrived[window, job.id] = time.monotonic()
         if self._engine is None:
@@ -131,7 +131,7 @@ class SharedEngine:
         """Stop a job; it ends with CANCELLED."""
         if self._shares.drop(window, job_id):
             self._arrived.pop((window, job_id), None)
-            window.put(Progress(_last(job_id, Done(DoneKind.CANCELLED))))
+            window.put(Progress(Frame.end_of(job_id, Done(DoneKind.CANCELLED))))
             return
         name = self._names.get((window, job_id))
         if name is not None and self._engine is not None:
@@ -235,7 +235,7 @@ class SharedEngine:
                 else:
                     window.put(Progress(msgspec.structs.replace(frame, job=job.id)))
         except EngineError as error:
-            last = _last(job.id, Done(DoneKind.ERROR, str(error)))
+            last = Frame.end_of(job.id, Done(DoneKind.ERROR, str(error)))
         finally:
             if self._names.get((window, job.id)) == name:
                 del self._names[window, job.id]
@@ -296,7 +296,3 @@ def resident_bytes(pid: int) -> int | None:
 
         return pages * resource.getpagesize()
     return None
-
-
-def _last(job_id: str, done: Done) -> Frame:
-    return Frame(job=job_id, step=0, ids=[], done=done)

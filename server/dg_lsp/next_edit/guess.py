@@ -14,7 +14,7 @@ import msgspec
 from dg_engine.job import CanvasJob, DoneKind, Priority, Role, Stop, StopKind
 
 from dg_lsp.completion import Completer
-from dg_lsp.lines import Lines, alike, body_of
+from dg_lsp.lines import Lines, alike_ends, body_of
 from dg_lsp.next_edit.finder import texts, view_around
 from dg_lsp.next_edit.history import Edited
 from dg_lsp.next_edit.proposal import Proposal
@@ -103,8 +103,7 @@ def question(completer: Completer, place: Place, deadline_ms: int | None = None)
 
 def _shared(was: list[int], now: list[int]) -> tuple[int, int]:
     """How many tokens both lines have at either end, with a hole left between in each."""
-    head = alike(was, now)
-    tail = alike(was[head:][::-1], now[head:][::-1])
+    head, tail = alike_ends(was, now)
     if min(len(was), len(now)) == head + tail:
         if head:
             head -= 1

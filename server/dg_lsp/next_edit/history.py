@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dg_lsp.lines import Lines, alike
+from dg_lsp.lines import Lines, alike_ends
 from dg_lsp.shown.changes import Change
 from dg_lsp.uris import normalised
 
@@ -38,8 +38,7 @@ class Edited(msgspec.Struct, frozen=True):
     def trimmed(self, lines: Lines) -> Edited:
         """Without the lines at both ends that are what they were."""
         new = self.new(lines)
-        head = alike(self.old, new)
-        tail = alike(self.old[head:][::-1], new[head:][::-1])
+        head, tail = alike_ends(self.old, new)
         old = self.old[head : len(self.old) - tail]
         return Edited(self.first + head, self.count - head - tail, old, self.since)
 

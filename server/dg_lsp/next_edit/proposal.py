@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dg_lsp.lines import Lines, alike, body_of
+from dg_lsp.lines import Lines, alike_ends, body_of
 from dg_lsp.next_edit.history import Edited
 
 
@@ -51,8 +51,7 @@ def minimal(lines: Lines, line: int, new: str, origin: Origin) -> Proposal:
     When that is what it is already, the text and the range are empty.
     """
     old = body_of(lines[line])
-    head = alike(old, new)
-    tail = alike(old[head:][::-1], new[head:][::-1])
+    head, tail = alike_ends(old, new)
     return Proposal(line, head, len(old) - tail, new[head : len(new) - tail], origin)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dg_lsp.lines import Lines, alike
+from dg_lsp.lines import Lines, alike_ends
 
 
 class Change(NamedTuple):
@@ -23,8 +23,7 @@ class Change(NamedTuple):
 def change_between(old: Lines, new: Lines) -> Change | None:
     """The least run of lines that covers every difference, None when there is none."""
     start, olds, news = old.differing(new)
-    same = alike(olds, news)
+    same, tail = alike_ends(olds, news)
     if same == len(olds) == len(news):
         return None
-    tail = alike(olds[same:][::-1], news[same:][::-1])
     return Change(start + same, start + len(olds) - tail, start + len(news) - tail)
