@@ -64,8 +64,11 @@ test("as long as Copilot completes nothing, nothing is said of it", async () => 
 
 test("when it does, the first suggestion comes with a notice, which can pause ours", async () => {
   await editor.configure({ [ENABLE]: { "*": true } });
-  await anew();
-  await notice().waitFor();
+  // A setting is known a little later than it is saved, and what came before has no notice.
+  await editor.until(async () => {
+    await anew();
+    return editor.reaches(() => notice().count(), 1, ANSWER_MS);
+  }, true);
   await editor.shot("copilot");
   await notice().locator(".monaco-button", { hasText: "Pause dg-lsp" }).click();
   await editor.until(() => editor.status(), "dg-tiny: paused");
