@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 CHUNK_LINES = 128
 RUN_CHUNKS = 32
+"""Lines of a chunk and chunks of a run; either may grow to twice as many before it is cut."""
 
 _Item = TypeVar("_Item")
 _Chunk = tuple[str, ...]
