@@ -4,8 +4,8 @@ One launch serves a mixed batch: each sequence is read causally or two-sidedly b
 heads that share a key head are rows of one tile (grouped-query packing), so each key is loaded
 once for all of them. What a row sees is one interval of keys; tiles outside a tile's interval are
 neither loaded nor computed, and what is left of them is dealt to `splits` programs (Flash-Decoding,
-Dao et al. 2023), whose results a second launch joins. Softmax is online (FlashAttention, Dao et
-al. 2022). Reference: dg_kernels.reference.canvas_attention.
+Dao et al. 2023), whose results a second launch joins: dg_kernels.splits. Softmax is online
+(FlashAttention, Dao et al. 2022). Reference: dg_kernels.reference.canvas_attention.
 """
 
 # Triton is not part of the environment that types are checked in.
@@ -22,7 +22,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, MaskRule
+from dg_kernels.reference import MaskRule
+from dg_kernels.splits import Parts, join
 
 try:
     from dg_kernels import hopper_attention
@@ -34,8 +35,6 @@ MULTIPROCESSORS = 132
 """Of an H100 or H200; splits are chosen to fill them once."""
 MAX_SPLITS = 16
 """Where every key may be seen; half of them where a window bounds the keys."""
-JOINED_ROWS = 8
-"""Rows that one program of the second launch joins."""
 LOG2_E = 1.4426950408889634
 
 
@@ -83,17 +82,6 @@ def _pages(table, tile, keys, PAGE: tl.constexpr, BLOCK_N: tl.constexpr):
         key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         page = tl.load(table + key // PAGE, mask=key < keys, other=0)
     return page
-
-
-class Parts(NamedTuple):
-    """What the splits found, to be joined."""
-
-    mixed: Tensor
-    """Of each split [splits, tokens, heads, head_dim]; meant only where it has a weight."""
-    weights: Tensor
-    """log2 of its share, -inf where it saw no key, float32 [splits, tokens, heads]."""
-    query_starts: Tensor
-    """Of canvas_attention."""
 
 
 # A batch of another size is not another kernel.
@@ -252,85 +240,20 @@ def _attend_kernel(
         )
 
 
-@triton.jit
-def _joined(
-    partial, partial_weights, row, inside, rows, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr,
-    SPLITS_PADDED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Rows of heads [BLOCK, HEAD_DIM] from their splits."""
-    all_splits = tl.arange(0, SPLITS_PADDED)[None, :]
-    log_weights = tl.load(
-        partial_weights + all_splits * rows + row[:, None],
-        mask=inside[:, None] & (all_splits < SPLITS),
-        other=float("-inf"),
-    )
-    greatest = tl.max(log_weights, 1)
-    shift = tl.where(greatest == float("-inf"), 0.0, greatest)
-    column = tl.arange(0, HEAD_DIM)[None, :]
-    total = tl.zeros([BLOCK], tl.float32)
-    mixed = tl.zeros([BLOCK, HEAD_DIM], tl.float32)
-    for split in tl.static_range(SPLITS):
-        at = split * rows + row
-        weight = tl.exp2(tl.load(partial_weights + at, mask=inside, other=float("-inf")) - shift)
-        # A split without keys left its part unwritten.
-        part = tl.load(partial + at[:, None] * HEAD_DIM + column, mask=weight[:, None] > 0, other=0)
-        total += weight
-        mixed += part.to(tl.float32) * weight[:, None]
-    return mixed / tl.where(total > 0, total, 1.0)[:, None]
-
-
-@triton.jit(do_not_specialize=["rows", "sequences"])
-def _join_kernel(
-    partial, partial_weights, query_starts, out, out_token_stride, out_head_stride, rows,
-    sequences, HEADS: tl.constexpr, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr,
-    SPLITS_PADDED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = row < tl.load(query_starts + sequences) * HEADS
-    mixed = _joined(
-        partial, partial_weights, row, inside, rows, HEAD_DIM, SPLITS, SPLITS_PADDED, BLOCK
-    )
-    column = tl.arange(0, HEAD_DIM)[None, :]
-    out_at = (row // HEADS) * out_token_stride + (row % HEADS) * out_head_stride
-    tl.store(
-        out + out_at[:, None] + column, mixed.to(out.dtype.element_ty), mask=inside[:, None]
-    )  # fmt: skip
-
-
-@triton.jit(do_not_specialize=["rows", "sequences"])
-def _join_rows_kernel(
-    partial, partial_weights, query_starts, out, scales, rows, sequences, greatest, least,
-    HEADS: tl.constexpr, HEADS_PADDED: tl.constexpr, HEAD_DIM: tl.constexpr,
-    SPLITS: tl.constexpr, SPLITS_PADDED: tl.constexpr,
-):  # fmt: skip
-    """One token: all of its heads are one row, which has one scale."""
-    token = tl.program_id(0).to(tl.int64)
-    head = tl.arange(0, HEADS_PADDED)
-    held = head < HEADS
-    inside = held & (token < tl.load(query_starts + sequences))
-    mixed = _joined(
-        partial, partial_weights, token * HEADS + head, inside, rows, HEAD_DIM, SPLITS,
-        SPLITS_PADDED, HEADS_PADDED,
-    )  # fmt: skip
-    mixed = mixed.to(partial.dtype.element_ty).to(tl.float32)
-    scale = tl.maximum(tl.max(tl.max(tl.abs(mixed), 1), 0) / greatest, least)
-    shrunk = tl.minimum(tl.maximum(mixed / scale, -greatest), greatest)
-    at = out + (token * HEADS + head)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
-    tl.store(at, shrunk.to(out.dtype.element_ty), mask=held[:, None])
-    tl.store(scales + token, scale)
-
-
-def choose_tiling(tokens: int, heads: int, key_heads: int, head_dim: int) -> Tiling:
+def choose_tiling(
+    tokens: int, heads: int, key_heads: int, head_dim: int, *, gluon: bool = False
+) -> Tiling:
     """A tiling from what the host knows: enough programs to fill the chip once.
 
     The tokens count as one sequence's, since a captured graph is made for more sequences than most
     of its batches have. What wins at which size was measured on an H200 (bench/results/gpu.md).
+    With `gluon` it is for dg_kernels.hopper_attention, which takes rows and splits from it.
     """
     group = heads // key_heads
     rows = tokens * group
-    most = 64 if head_dim == 512 else 128
+    most = 64 if head_dim == 512 and not gluon else 128
     block_m = max(16, triton.next_power_of_2(min(rows, most)), triton.next_power_of_2(group))
-    value_parts = 2 if head_dim == 512 and block_m == 64 else 1
+    value_parts = 2 if head_dim == 512 and block_m >= 64 else 1
     blocks = -(-rows // block_m)
     most_splits = MAX_SPLITS if head_dim == 512 else MAX_SPLITS // 2
     splits = min(most_splits, max(1, MULTIPROCESSORS // (blocks * key_heads * value_parts)))
@@ -430,8 +353,11 @@ def attend(
     group = heads // key_heads
     if tokens == 0 or sequences == 0:
         return None
+    gluon = hopper_attention is not None and hopper_attention.fits(
+        query, key_pages, value_pages, scale
+    )
     if tiling is None:
-        tiling = choose_tiling(tokens, heads, key_heads, head_dim)._replace(
+        tiling = choose_tiling(tokens, heads, key_heads, head_dim, gluon=gluon)._replace(
             partial_dtype=query.dtype
         )
     splits = tiling.splits
@@ -444,8 +370,11 @@ def attend(
             query_starts,
         )
     partial, partial_weights, _ = parts or (None, None, None)
-    if hopper_attention is not None and hopper_attention.fits(
-        query, key_pages, value_pages, tiling.block_m, tiling.partial_dtype, scale
+    if (
+        hopper_attention is not None
+        and gluon
+        and tiling.block_m == hopper_attention.BLOCK_M
+        and tiling.partial_dtype == query.dtype
     ):
         hopper_attention.attend(
             query, key_pages, value_pages, block_table, query_starts, key_counts, causal, leading,
@@ -468,33 +397,3 @@ def attend(
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     return parts
-
-
-def join(parts: Parts, out: Tensor) -> None:
-    """Write the splits' joint result to `out` [tokens, heads, head_dim]; see canvas_attention."""
-    splits, tokens, heads, head_dim = parts.mixed.shape
-    rows = tokens * heads
-    _join_kernel[(triton.cdiv(rows, JOINED_ROWS),)](
-        parts.mixed, parts.weights, parts.query_starts, out, *out.stride()[:2], rows,
-        len(parts.query_starts) - 1, HEADS=heads, HEAD_DIM=head_dim, SPLITS=splits,
-        SPLITS_PADDED=triton.next_power_of_2(splits), BLOCK=JOINED_ROWS, num_warps=4,
-    )  # fmt: skip
-
-
-def join_rows(parts: Parts, dtype: torch.dtype = FP8) -> tuple[Tensor, Tensor]:
-    """Each token's heads as one row of `dtype` [tokens, heads * head_dim], and its scale [tokens,
-    1], float32: what dg_kernels.feed_forward.quantise makes of `join`'s result.
-
-    Rows behind the last sequence's are 0.
-    """
-    splits, tokens, heads, head_dim = parts.mixed.shape
-    device = parts.mixed.device
-    out = torch.empty(tokens, heads * head_dim, dtype=dtype, device=device)
-    scales = torch.empty(tokens, 1, dtype=torch.float32, device=device)
-    _join_rows_kernel[(tokens,)](
-        parts.mixed, parts.weights, parts.query_starts, out, scales, tokens * heads,
-        len(parts.query_starts) - 1, GREATEST, LEAST_SCALE, HEADS=heads,
-        HEADS_PADDED=triton.next_power_of_2(heads), HEAD_DIM=head_dim, SPLITS=splits,
-        SPLITS_PADDED=triton.next_power_of_2(splits), num_warps=8,
-    )  # fmt: skip
-    return out, scales

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 import torch
 import triton
@@ -36,7 +37,6 @@ from dg_kernels.reference import MaskRule
 
 TRIED = "3.6."
 """Triton whose Gluon this is written for; it promises nothing to later ones."""
-HEAD_DIMS = (64, 128, 256)
 BLOCK_M = 128
 """Rows of a tile; a warp group takes 64 of them."""
 WARPS = 8
@@ -44,10 +44,23 @@ COLUMNS = 64
 """Of a box: 128 bytes, the widest swizzle of shared memory."""
 LEAST_BOX = 16
 """Keys of the smallest box: four make a tile, and vLLM gives sliding layers pages of so many."""
-BLOCK_N, STAGES = 64, 2
-"""Keys of a tile, and tiles of keys and of values that shared memory holds."""
 SHARED_BYTES = 227 * 1024
 LOG2_E = 1.4426950408889634
+
+
+class Shape(NamedTuple):
+    """How a head of one size is cut."""
+
+    block_n: int
+    """Keys of a tile."""
+    stages: int
+    """Tiles of keys, and tiles of values, that shared memory holds."""
+    value_parts: int = 1
+    """Programs that share the columns of the values, each of which scores all keys by itself."""
+
+
+SHAPES = {64: Shape(64, 2), 128: Shape(64, 2), 256: Shape(64, 2), 512: Shape(64, 1, 2)}
+"""By head size."""
 
 
 @gluon.jit
@@ -86,12 +99,12 @@ def _pages(table, tile, keys, PAGE: gl.constexpr, BOX: gl.constexpr, BLOCK_N: gl
 
 
 @gluon.jit
-def _copy_part(pages, page, first_key, key_head, barrier, tile, wanted, PART: gl.constexpr,
-               PAGE: gl.constexpr, BOX: gl.constexpr):  # fmt: skip
+def _copy_part(pages, page, first_key, key_head, column, barrier, tile, wanted,
+               PART: gl.constexpr, PAGE: gl.constexpr, BOX: gl.constexpr):  # fmt: skip
     """Ask for one box of a tile of keys or values; its rows are a slice of the tile's."""
     tma.async_copy_global_to_shared(
         pages,
-        [page, (first_key + PART * BOX) % PAGE, key_head, 0],
+        [page, (first_key + PART * BOX) % PAGE, key_head, column],
         barrier,
         tile.slice(PART * BOX, BOX, 0),
         pred=wanted,
@@ -100,25 +113,15 @@ def _copy_part(pages, page, first_key, key_head, barrier, tile, wanted, PART: gl
 
 @gluon.jit
 def _copy(
-    key_pages, key_numbers, key_tile, key_barrier, keys_to, keys_wanted,
-    value_pages, value_numbers, value_tile, value_barrier, values_to, values_wanted,
-    key_head, PAGE: gl.constexpr, BOX: gl.constexpr, BLOCK_N: gl.constexpr,
-    HEAD_DIM: gl.constexpr,
+    pages, numbers, tile, key_head, column, barrier, to, wanted, PAGE: gl.constexpr,
+    BOX: gl.constexpr, BLOCK_N: gl.constexpr, WIDTH: gl.constexpr,
 ):  # fmt: skip
-    """Ask for a tile of keys and one of values.
-
-    By turns, because the compiler has all warps meet between two copies to one buffer.
-    """
-    mbarrier.expect(key_barrier, BLOCK_N * HEAD_DIM * 2, pred=keys_wanted)
-    mbarrier.expect(value_barrier, BLOCK_N * HEAD_DIM * 2, pred=values_wanted)
+    """Ask for WIDTH columns of a tile of keys or values, from a column on."""
+    mbarrier.expect(barrier, BLOCK_N * WIDTH * 2, pred=wanted)
     for part in gl.static_range(BLOCK_N // BOX):
         _copy_part(
-            key_pages, key_numbers[part], key_tile * BLOCK_N, key_head, key_barrier, keys_to,
-            keys_wanted, part, PAGE, BOX,
-        )  # fmt: skip
-        _copy_part(
-            value_pages, value_numbers[part], value_tile * BLOCK_N, key_head, value_barrier,
-            values_to, values_wanted, part, PAGE, BOX,
+            pages, numbers[part], tile * BLOCK_N, key_head, column, barrier, to, wanted, part,
+            PAGE, BOX,
         )  # fmt: skip
 
 
@@ -155,12 +158,12 @@ def _after(sums):
 
 @gluon.jit
 def _store_rows(
-    out, rows, first_token, offset, count, key_head, token_stride, head_stride,
-    GROUP: gl.constexpr, BLOCK_M: gl.constexpr, HEAD_DIM: gl.constexpr, LAYOUT: gl.constexpr,
+    out, rows, first_token, offset, count, key_head, first_column, token_stride, head_stride,
+    GROUP: gl.constexpr, BLOCK_M: gl.constexpr, VALUE_DIM: gl.constexpr, LAYOUT: gl.constexpr,
 ):  # fmt: skip
-    """Write a block's rows, but none behind its sequence's last."""
+    """Write a block's rows from a column on, but none behind its sequence's last."""
     row = gl.arange(0, BLOCK_M, gl.SliceLayout(1, LAYOUT))
-    column = gl.arange(0, HEAD_DIM, gl.SliceLayout(0, LAYOUT))
+    column = first_column + gl.arange(0, VALUE_DIM, gl.SliceLayout(0, LAYOUT))
     at = offset + row // GROUP
     head = key_head * GROUP + row % GROUP
     row_at = (first_token + at).to(gl.int64) * token_stride + head * head_stride
@@ -173,25 +176,28 @@ def _attend_hopper_kernel(
     query, key_pages, value_pages, block_table, query_starts, key_counts, causal_flags, leading,
     out, partial, partial_weights, table_stride, out_token_stride, out_head_stride, tokens,
     sequences, splits, scale, window, GROUP: gl.constexpr, KEY_HEADS: gl.constexpr,
-    HEAD_DIM: gl.constexpr, PAGE: gl.constexpr, BOX: gl.constexpr, RULE: gl.constexpr,
-    JOINED: gl.constexpr, LEADING: gl.constexpr, SEQUENCES_PADDED: gl.constexpr,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr, COLUMNS: gl.constexpr,
-    num_warps: gl.constexpr,
+    HEAD_DIM: gl.constexpr, VALUE_PARTS: gl.constexpr, PAGE: gl.constexpr, BOX: gl.constexpr,
+    RULE: gl.constexpr, JOINED: gl.constexpr, LEADING: gl.constexpr,
+    SEQUENCES_PADDED: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr,
+    STAGES: gl.constexpr, COLUMNS: gl.constexpr, num_warps: gl.constexpr,
 ):  # fmt: skip
     BLOCK_Q: gl.constexpr = BLOCK_M // GROUP
+    VALUE_DIM: gl.constexpr = HEAD_DIM // VALUE_PARTS
     dtype: gl.constexpr = query.dtype
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [num_warps, 1], [16, BLOCK_N, 16])
-    MIXED: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [num_warps, 1], [16, HEAD_DIM, 16])
+    MIXED: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [num_warps, 1], [16, VALUE_DIM, 16])
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, MIXED, 2)
     ROWS: gl.constexpr = gl.SliceLayout(1, SCORES)
     MIXED_ROWS: gl.constexpr = gl.SliceLayout(1, MIXED)
     TILE: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     # A thread moves 16 bytes at once.
     OUT: gl.constexpr = gl.BlockedLayout(
-        [1, 8], [256 // HEAD_DIM, HEAD_DIM // 8], [num_warps, 1], [1, 0]
+        [1, 8], [256 // VALUE_DIM, VALUE_DIM // 8], [num_warps, 1], [1, 0]
     )
     block = gl.program_id(0)
-    key_head = gl.program_id(1)
+    key_head = gl.program_id(1) // VALUE_PARTS
+    part = gl.program_id(1) % VALUE_PARTS
+    column = part * VALUE_DIM
     split = gl.program_id(2)
 
     # Sequence s begins at block start // BLOCK_Q + s, which leaves each of them enough blocks.
@@ -238,18 +244,18 @@ def _attend_hopper_kernel(
     if tiles <= 0:
         if JOINED:
             nothing = gl.full([BLOCK_M], float("-inf"), gl.float32, ROWS)
-            gl.store(partial_weights + weight_at, nothing, mask=row_inside)
+            gl.store(partial_weights + weight_at, nothing, mask=row_inside & (part == 0))
         else:
-            zeros = gl.full([BLOCK_M, HEAD_DIM], 0.0, gl.float32, OUT)
+            zeros = gl.full([BLOCK_M, VALUE_DIM], 0.0, gl.float32, OUT)
             _store_rows(
-                out, zeros.to(dtype), start, offset, count, key_head, out_token_stride,
-                out_head_stride, GROUP, BLOCK_M, HEAD_DIM, OUT,
+                out, zeros.to(dtype), start, offset, count, key_head, column, out_token_stride,
+                out_head_stride, GROUP, BLOCK_M, VALUE_DIM, OUT,
             )  # fmt: skip
         return
 
     queries = gl.allocate_shared_memory(dtype, [BLOCK_M, HEAD_DIM], TILE)
     key_tiles = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_DIM], TILE)
-    value_tiles = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_DIM], TILE)
+    value_tiles = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, VALUE_DIM], TILE)
     query_there = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     keys_there = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     values_there = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -267,16 +273,19 @@ def _attend_hopper_kernel(
     for first in gl.static_range(STAGES):
         numbers = _pages(table, begin + first, keys, PAGE, BOX, BLOCK_N)
         _copy(
-            key_pages, numbers, begin + first, keys_there.index(first), key_tiles.index(first),
-            first < tiles, value_pages, numbers, begin + first, values_there.index(first),
-            value_tiles.index(first), first < tiles, key_head, PAGE, BOX, BLOCK_N, HEAD_DIM,
+            key_pages, numbers, begin + first, key_head, 0, keys_there.index(first),
+            key_tiles.index(first), first < tiles, PAGE, BOX, BLOCK_N, HEAD_DIM,
+        )  # fmt: skip
+        _copy(
+            value_pages, numbers, begin + first, key_head, column, values_there.index(first),
+            value_tiles.index(first), first < tiles, PAGE, BOX, BLOCK_N, VALUE_DIM,
         )  # fmt: skip
 
     low, high = _interval(past + at, front, keys, causal | (at < lead), window, RULE)
     greatest = gl.full([BLOCK_M], float("-inf"), gl.float32, ROWS)
     total = gl.full([BLOCK_M], 0.0, gl.float32, ROWS)
     no_scores = gl.full([BLOCK_M, BLOCK_N], 0.0, gl.float32, SCORES)
-    mixed = gl.full([BLOCK_M, HEAD_DIM], 0.0, gl.float32, MIXED)
+    mixed = gl.full([BLOCK_M, VALUE_DIM], 0.0, gl.float32, MIXED)
 
     # The first tile's scores; nothing can be mixed meanwhile.
     ahead = _pages(table, begin + STAGES, keys, PAGE, BOX, BLOCK_N)
@@ -287,12 +296,10 @@ def _attend_hopper_kernel(
     )
     scores = warpgroup_mma_wait(0, deps=[scoring])
     gl.thread_barrier()
-    mbarrier.expect(keys_there.index(0), BLOCK_N * HEAD_DIM * 2, pred=tiles > STAGES)
-    for part in gl.static_range(BLOCK_N // BOX):
-        _copy_part(
-            key_pages, ahead[part], (begin + STAGES) * BLOCK_N, key_head, keys_there.index(0),
-            key_tiles.index(0), tiles > STAGES, part, PAGE, BOX,
-        )  # fmt: skip
+    _copy(
+        key_pages, ahead, begin + STAGES, key_head, 0, keys_there.index(0), key_tiles.index(0),
+        tiles > STAGES, PAGE, BOX, BLOCK_N, HEAD_DIM,
+    )  # fmt: skip
     first_key = begin * BLOCK_N
     if (first_key < all_low) | (first_key + BLOCK_N > all_high):
         scores = _masked(scores, first_key, low, high, BLOCK_N, SCORES)
@@ -304,7 +311,7 @@ def _attend_hopper_kernel(
         stage = step % STAGES
         before = (step - 1) % STAGES
         keys_ahead = _pages(table, tile + STAGES, keys, PAGE, BOX, BLOCK_N)
-        values_ahead = _pages(table, tile + STAGES - 2, keys, PAGE, BOX, BLOCK_N)
+        values_ahead = _pages(table, tile, keys, PAGE, BOX, BLOCK_N)
         mbarrier.wait(keys_there.index(stage), (step // STAGES) & 1)
         scoring = warpgroup_mma(
             queries, key_tiles.index(stage).permute((1, 0)), no_scores, use_acc=False,
@@ -315,21 +322,30 @@ def _attend_hopper_kernel(
         mbarrier.wait(values_there.index(before), ((step - 1) // STAGES) & 1)
         mixing = warpgroup_mma(shares, value_tiles.index(before), mixed, is_async=True)
         scores = warpgroup_mma_wait(1, deps=[scoring])
-        # All warps have read this tile's keys, and the values of the tile before the last.
+        # All warps have read this tile's keys.
         gl.thread_barrier()
-        stage_ahead = (step + STAGES - 2) % STAGES
         _copy(
-            key_pages, keys_ahead, tile + STAGES, keys_there.index(stage), key_tiles.index(stage),
-            step + STAGES < tiles, value_pages, values_ahead, tile + STAGES - 2,
-            values_there.index(stage_ahead), value_tiles.index(stage_ahead),
-            (step >= 2) & (step + STAGES - 2 < tiles), key_head, PAGE, BOX, BLOCK_N, HEAD_DIM,
+            key_pages, keys_ahead, tile + STAGES, key_head, 0, keys_there.index(stage),
+            key_tiles.index(stage), step + STAGES < tiles, PAGE, BOX, BLOCK_N, HEAD_DIM,
         )  # fmt: skip
+        if STAGES > 1:
+            # And the values of the tile before the last.
+            _copy(
+                value_pages, values_ahead, tile, key_head, column, values_there.index(stage),
+                value_tiles.index(stage), step >= STAGES, PAGE, BOX, BLOCK_N, VALUE_DIM,
+            )  # fmt: skip
         first_key = tile * BLOCK_N
         if (first_key < all_low) | (first_key + BLOCK_N > all_high):
             scores = _masked(scores, first_key, low, high, BLOCK_N, SCORES)
         weights, greatest, total, kept = _weigh(scores, greatest, total, scale)
         total = _after(total)
         mixed, shares = warpgroup_mma_wait(0, deps=[mixing, shares])
+        if STAGES == 1:
+            gl.thread_barrier()
+            _copy(
+                value_pages, values_ahead, tile, key_head, column, values_there.index(0),
+                value_tiles.index(0), step > 0, PAGE, BOX, BLOCK_N, VALUE_DIM,
+            )  # fmt: skip
         shares = gl.convert_layout(weights.to(dtype), WEIGHTS)
     mixed = mixed * gl.convert_layout(kept, MIXED_ROWS)[:, None]
 
@@ -343,7 +359,7 @@ def _attend_hopper_kernel(
             row_in_box = gl.arange(0, BLOCK_N, gl.SliceLayout(1, box))
             inside = row_in_box[:, None] < filled
             last_values = value_tiles.index(final % STAGES)
-            for strip in gl.static_range(HEAD_DIM // COLUMNS):
+            for strip in gl.static_range(VALUE_DIM // COLUMNS):
                 some = last_values.slice(strip * COLUMNS, COLUMNS, 1)
                 some.store(gl.where(inside, some.load(box), 0.0).to(dtype))
             fence_async_shared()
@@ -355,19 +371,20 @@ def _attend_hopper_kernel(
     mixed = mixed * gl.convert_layout(share_of_one, MIXED_ROWS)[:, None]
     if JOINED:
         weight = gl.where(total > 0, greatest + gl.log2(total), float("-inf"))
-        gl.store(partial_weights + weight_at, weight, mask=row_inside)
+        gl.store(partial_weights + weight_at, weight, mask=row_inside & (part == 0))
     # Through the queries' shared memory, so that whole rows are written.
-    queries.store(mixed.to(dtype))
+    rows = queries.slice(0, VALUE_DIM, 1)
+    rows.store(mixed.to(dtype))
     gl.thread_barrier()
     if JOINED:
         _store_rows(
-            partial, queries.load(OUT), split * tokens + start, offset, count, key_head,
-            KEY_HEADS * GROUP * HEAD_DIM, HEAD_DIM, GROUP, BLOCK_M, HEAD_DIM, OUT,
+            partial, rows.load(OUT), split * tokens + start, offset, count, key_head, column,
+            KEY_HEADS * GROUP * HEAD_DIM, HEAD_DIM, GROUP, BLOCK_M, VALUE_DIM, OUT,
         )  # fmt: skip
     else:
         _store_rows(
-            out, queries.load(OUT), start, offset, count, key_head, out_token_stride,
-            out_head_stride, GROUP, BLOCK_M, HEAD_DIM, OUT,
+            out, rows.load(OUT), start, offset, count, key_head, column, out_token_stride,
+            out_head_stride, GROUP, BLOCK_M, VALUE_DIM, OUT,
         )  # fmt: skip
 
 
@@ -390,6 +407,14 @@ def _aligned(tensor: Tensor) -> bool:
 
 
 @functools.cache
+def _shared_bytes(head_dim: int) -> int:
+    """Of the queries, the tiles, and barriers and what the compiler adds."""
+    shape = SHAPES[head_dim]
+    columns = head_dim + head_dim // shape.value_parts
+    return 2 * (BLOCK_M * head_dim + shape.stages * shape.block_n * columns) + 1024
+
+
+@functools.cache
 def _hopper(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device)[0] == 9
 
@@ -398,11 +423,10 @@ def fits(
     query: Tensor,
     key_pages: Tensor,
     value_pages: Tensor,
-    block_m: int,
-    partial_dtype: torch.dtype,
     scale: float,
 ) -> bool:
-    """Whether `attend` can take the place of the portable kernel."""
+    """Whether `attend` can take the place of the portable kernel in tiles of BLOCK_M rows, with
+    the splits' results like the query."""
     head_dim, page_size = query.shape[2], key_pages.shape[1]
     group = query.shape[1] // key_pages.shape[2]
     return (
@@ -410,12 +434,11 @@ def fits(
         and triton.__version__.startswith(TRIED)
         and _hopper(query.device)
         and query.dtype in (torch.bfloat16, torch.float16)
-        and key_pages.dtype == value_pages.dtype == query.dtype == partial_dtype
-        and head_dim in HEAD_DIMS
-        and block_m == BLOCK_M
+        and key_pages.dtype == value_pages.dtype == query.dtype
+        and head_dim in SHAPES
         and group <= BLOCK_M
         and page_size % LEAST_BOX == 0
-        and 2 * head_dim * (BLOCK_M + 2 * STAGES * BLOCK_N) + 1024 <= SHARED_BYTES
+        and _shared_bytes(head_dim) <= SHARED_BYTES
         and scale > 0
         and all(_aligned(tensor) for tensor in (query, key_pages, value_pages))
     )
@@ -449,22 +472,24 @@ def attend(
     page_size, key_heads = key_pages.shape[1:3]
     sequences = len(key_counts)
     group = heads // key_heads
-    box = math.gcd(page_size, BLOCK_N)
+    block_n, stages, value_parts = SHAPES[head_dim]
+    box = math.gcd(page_size, block_n)
     block_q = BLOCK_M // group
-    grid = (tokens // block_q + sequences, key_heads, splits)
+    grid = (tokens // block_q + sequences, key_heads * value_parts, splits)
     arguments = (
         _descriptor(query, [block_q, group, head_dim]),
         _descriptor(key_pages, [1, box, 1, head_dim]),
-        _descriptor(value_pages, [1, box, 1, head_dim]),
+        _descriptor(value_pages, [1, box, 1, head_dim // value_parts]),
         block_table, query_starts, key_counts, causal, leading, out, partial, partial_weights,
         block_table.stride(0), *out.stride()[:2], tokens, sequences, splits, scale * LOG2_E,
         0 if window is None else window,
     )  # fmt: skip
     options = {
-        "GROUP": group, "KEY_HEADS": key_heads, "HEAD_DIM": head_dim, "PAGE": page_size,
-        "BOX": box, "RULE": "full" if window is None else rule, "JOINED": splits > 1,
+        "GROUP": group, "KEY_HEADS": key_heads, "HEAD_DIM": head_dim, "VALUE_PARTS": value_parts,
+        "PAGE": page_size, "BOX": box,
+        "RULE": "full" if window is None else rule, "JOINED": splits > 1,
         "LEADING": leading is not None,
         "SEQUENCES_PADDED": triton.next_power_of_2(sequences), "BLOCK_M": BLOCK_M,
-        "BLOCK_N": BLOCK_N, "STAGES": STAGES, "COLUMNS": COLUMNS, "num_warps": WARPS,
+        "BLOCK_N": block_n, "STAGES": stages, "COLUMNS": COLUMNS, "num_warps": WARPS,
     }  # fmt: skip
     _attend_hopper_kernel[grid](*arguments, **options)

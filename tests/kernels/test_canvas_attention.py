@@ -14,13 +14,8 @@ from torch import Tensor
 
 pytest.importorskip("triton", reason="Triton is not installed; kernels run where it is.")
 
-from dg_kernels.canvas_attention import (
-    Tiling,
-    attend,
-    canvas_attention,
-    choose_tiling,
-    join_rows,
-)
+from dg_kernels.canvas_attention import Tiling, attend, canvas_attention, choose_tiling
+from dg_kernels.splits import join_rows
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
 POISON = 6.0e4
@@ -299,8 +294,11 @@ def test_strides_may_be_those_of_one_tensor_for_keys_and_values(device: torch.de
     # Few queries behind a window have few keys to share: half the chip was faster on an H200.
     [(32, 8, 256, 64), (256, 8, 256, 119), (32, 2, 512, 119), (256, 2, 512, 119)],
 )
-def test_one_canvas_fills_the_chip(canvas: int, key_heads: int, head_dim: int, least: int) -> None:
-    tiling = choose_tiling(canvas, 16, key_heads, head_dim)
+@pytest.mark.parametrize("gluon", [False, True])
+def test_one_canvas_fills_the_chip(
+    canvas: int, key_heads: int, head_dim: int, least: int, gluon: bool
+) -> None:
+    tiling = choose_tiling(canvas, 16, key_heads, head_dim, gluon=gluon)
     rows = canvas * 16 // key_heads
     programs = rows // tiling.block_m * key_heads * tiling.splits * tiling.value_parts
     assert least <= programs <= 132

@@ -29,17 +29,21 @@ LIMIT = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
 
 
 def case(
-    sequences: list[Sequence], dtype: torch.dtype, page_size: int = 32, head_dim: int = 256
+    sequences: list[Sequence],
+    dtype: torch.dtype,
+    page_size: int = 32,
+    head_dim: int = 256,
+    key_heads: int = 8,
 ) -> Case:
-    """As the model's sliding layers are."""
+    """By default as the model's sliding layers are."""
     return case_of(
-        sequences, heads=16, key_heads=8, head_dim=head_dim, page_size=page_size, dtype=dtype,
-        device=torch.device("cuda"),
+        sequences, heads=16, key_heads=key_heads, head_dim=head_dim, page_size=page_size,
+        dtype=dtype, device=torch.device("cuda"),
     )  # fmt: skip
 
 
-def expect_same(given: Case, **options: Any) -> None:
-    """Where it is asked for by default, it is used, and finds what the reference finds."""
+def expect_same(given: Case, *, used: bool = True, **options: Any) -> None:
+    """It is used, or the portable kernel, and finds what the reference finds."""
     scale = given.query.shape[2] ** -0.5
     asked: list[str] = []
     launch = hopper_attention.attend
@@ -49,8 +53,9 @@ def expect_same(given: Case, **options: Any) -> None:
         )
         out = torch.full_like(given.query, POISON)
         attention.canvas_attention(*given, scale=scale, out=out, **options)
-    assert asked == ["gluon"]
+    assert asked == ["gluon"] * used
     count = int(given.query_starts[-1])
+    options.pop("tiling", None)
     expected = reference.canvas_attention(*given, scale=scale, **options)[:count]
     error = (out[:count].float() - expected).norm() / expected.norm()
     assert float(error) < LIMIT[given.query.dtype]
@@ -79,6 +84,38 @@ def test_mixed_batches(
 def test_a_lone_canvas_is_split(past: int, count: int, page_size: int):
     given = case([Sequence(count, past + count, False)], torch.bfloat16, page_size)
     expect_same(given, window=1024, rule="symmetric")
+
+
+@on_hopper
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+@pytest.mark.parametrize("page_size", [16, 32, 96, 128])
+def test_full_layers_of_mixed_batches(dtype: torch.dtype, page_size: int):
+    sequences = [
+        Sequence(256, 1500, False), Sequence(0, 40, False), Sequence(1, 900, True),
+        Sequence(100, 100, True), Sequence(31, 64, False), Sequence(70, 1100, True),
+    ]  # fmt: skip
+    expect_same(case(sequences, dtype, page_size, head_dim=512, key_heads=2))
+
+
+@on_hopper
+@pytest.mark.parametrize("past", [0, 1, 15, 33, 500, 1057, 4096])
+@pytest.mark.parametrize("count", [16, 32, 200, 256, 288])
+def test_full_layers_of_a_lone_canvas(past: int, count: int):
+    given = case(
+        [Sequence(count, past + count, False)], torch.bfloat16, head_dim=512, key_heads=2
+    )  # fmt: skip
+    expect_same(given)
+    leading = torch.tensor([min(9, count)], dtype=torch.int32, device="cuda")
+    expect_same(given, leading=leading)
+
+
+@on_hopper
+def test_other_tilings_are_the_portable_kernels():
+    given = case([Sequence(256, 700, False)], torch.bfloat16)
+    tiling = attention.choose_tiling(256, 16, 8, 256)
+    expect_same(given, used=False, tiling=tiling)
+    expect_same(given, used=False, tiling=tiling._replace(block_m=64, splits=1))
+    expect_same(given, tiling=tiling._replace(partial_dtype=torch.bfloat16))
 
 
 @on_hopper
@@ -111,19 +148,15 @@ def test_what_it_is_not_made_for_is_left_to_the_portable_kernel(monkeypatch: pyt
     pages = torch.zeros(4, 32, 8, 256, dtype=torch.bfloat16, device=device)
 
     def fits(**changed: Any) -> bool:
-        given = {"query": query, "pages": pages, "block_m": 128, "partial": torch.bfloat16}
-        given |= {"scale": 1.0} | changed
+        given = {"query": query, "pages": pages, "scale": 1.0} | changed
         return hopper_attention.fits(
-            given["query"], given["pages"], given["pages"], given["block_m"], given["partial"],
-            given["scale"],
+            given["query"], given["pages"], given["pages"], given["scale"]
         )  # fmt: skip
 
     assert fits() == HOPPER
-    assert not fits(block_m=64)
     assert not fits(scale=-1.0)
-    assert not fits(partial=torch.float32)
     assert not fits(query=query.float(), pages=pages.float())
     assert not fits(pages=pages[:, :8])
-    assert not fits(query=torch.zeros(256, 16, 512, dtype=torch.bfloat16, device=device))
+    assert not fits(query=torch.zeros(256, 16, 96, dtype=torch.bfloat16, device=device))
     monkeypatch.setattr(triton, "__version__", "4.0.0")
     assert not fits()

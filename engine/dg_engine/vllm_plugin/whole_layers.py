@@ -16,9 +16,9 @@ import logging
 from typing import Any
 
 import torch
-from dg_kernels.canvas_attention import join_rows
 from dg_kernels.feed_forward import quantise
 from dg_kernels.rotate import rotate
+from dg_kernels.splits import join_rows
 from torch import Tensor
 from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.attention import attention as vllm_attention
