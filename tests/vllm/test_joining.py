@@ -14,7 +14,6 @@ import pytest_asyncio
 pytest.importorskip("vllm", reason="vLLM is not installed; `make test-vllm` sets it up")
 
 from dg_engine.job import DoneKind, MaskRule
-from dg_engine.vllm_plugin.joining import FLASH_TOKENS
 
 from tests.engine_contract import frames_of
 from tests.engine_fixtures import job
@@ -23,6 +22,8 @@ from tests.vllm.test_load import run_and_maybe_cancel
 from tests.vllm.test_parity import JOBS, OPEN, assert_same, solved
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+MOST_TOKENS = 192
+"""Of a step."""
 
 
 @pytest_asyncio.fixture(
@@ -36,9 +37,10 @@ async def joining(request: pytest.FixtureRequest, checkpoint: Path):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "planned ahead":
             patch.setattr(AsyncEngineArgs, "create_engine_config", _planned_ahead)
-        engine = await VllmEngine.start(
-            checkpoint, options(mask_rule=MaskRule.ANCHORED, max_model_len=320)
+        chosen = options(
+            mask_rule=MaskRule.ANCHORED, max_model_len=320, max_num_batched_tokens=MOST_TOKENS
         )
+        engine = await VllmEngine.start(checkpoint, chosen)
     yield engine
     await engine.close()
 
@@ -56,16 +58,16 @@ async def test_the_first_step_needs_no_forward_before_it(joining: Any, anchored:
     assert [frame.forwards for frame in frames] == [1, 2, 3]
 
 
-async def test_a_long_prompt_joins_once_it_is_cached(joining: Any, anchored: Any):
+async def test_a_prompt_longer_than_a_step_joins_once_it_is_cached(joining: Any, anchored: Any):
     await joining.llm.reset_prefix_cache()
-    prompt = [20 + (3 * n) % 200 for n in range(FLASH_TOKENS + 7)]
+    prompt = [20 + (3 * n) % 200 for n in range(MOST_TOKENS + 7)]
     forwards: list[int] = []
     for number in range(2):
         canvas_job = job(id=f"long {number}", prompt=prompt, seed=number)
         frames = await frames_of(joining, canvas_job)
         assert_same(frames, solved(anchored, canvas_job))
         forwards.append(frames[0].forwards)
-    assert forwards == [2, 1]
+    assert forwards == [3, 1]
 
 
 async def test_frames_stay_the_same_in_a_batch_of_every_phase(joining: Any, anchored: Any):
@@ -122,26 +124,3 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
     assert not joins_canvases(config("FLASH_ATTN"), MaskRule.ANCHORED)
     assert not joins_canvases(config("CUSTOM", pipeline_parallel_size=2), None)
     assert not joins_canvases(config("CUSTOM", additional={KEY: False}), None)
-
-
-@pytest.mark.parametrize(
-    ("captured", "joins"),
-    [
-        # A step is padded to a graph, in some of which another kernel reads full layers.
-        ([64, 160, 192, 256, 288, 320], [*range(1, 161), *range(257, 321)]),
-        ([64, 256], [*range(1, 65), *range(257, 321)]),
-        ([64, 512], range(1, 65)),
-        ([320], range(1, 321)),
-        (None, [*range(1, 192), *range(257, 321)]),
-    ],
-)
-def test_a_step_may_join_where_its_graph_tells_rows_apart(captured: Any, joins: Any):
-    from types import SimpleNamespace
-
-    from dg_engine.vllm_plugin.joining import may_join
-
-    config = SimpleNamespace(
-        compilation_config=SimpleNamespace(cudagraph_capture_sizes=captured),
-        diffusion_config=SimpleNamespace(canvas_length=256),
-    )
-    assert [n for n in range(1, 700) if may_join(n, config)] == list(joins)

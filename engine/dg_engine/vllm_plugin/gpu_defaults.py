@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dg_engine.vllm_plugin.compat import installed_version, knows_layers
-from dg_engine.vllm_plugin.joining import BESIDE_CANVAS, FLASH_TOKENS
+from dg_engine.vllm_plugin.joining import BESIDE_CANVAS
 
 TILINGS = Path(__file__).parent / "moe_tilings"
 """Files that vLLM reads for its Triton experts, by size, GPU and dtype; see bench/gpu/moe.py."""
@@ -78,8 +78,9 @@ def capture_sizes(canvas: int, requests: int) -> list[int]:
     """Tokens of the batches that graphs are captured for, for canvases of `canvas` tokens."""
     most = canvas * min(requests, CANVASES_CAPTURED)
     steps = {canvas * n // 4 for n in range(4, 4 * CANVASES_CAPTURED + 1) if n <= 8 or n % 2 == 0}
-    joined = {canvas + BESIDE_CANVAS // 2, canvas + BESIDE_CANVAS} if canvas >= FLASH_TOKENS else {}
     sizes = {size for size in {*SMALLER, *steps} if size <= most}
+    # A canvas with the end of its prompt; a narrow one finds room in what is there.
+    joined = {canvas + BESIDE_CANVAS // 2, canvas + BESIDE_CANVAS} if canvas >= SMALLER[-1] else {}
     return sorted({*sizes, *joined})
 
 

@@ -22,29 +22,8 @@ KEY = "dg_joined_canvases"
 LEADING = "dg_leading"
 """Attribute of attention metadata: how many of each sequence's first rows are causal, int32
 [sequences]."""
-FLASH_TOKENS = 192
-"""Of a batch that FlashAttention 4 may read a full layer for; below it our kernel is as fast."""
 BESIDE_CANVAS = 64
 """Tokens beside a whole canvas: the end of its prompt, which is less than two pages."""
-
-
-def is_told_apart(tokens: int, canvas: int) -> bool:
-    """Whether our kernel, which tells rows of one sequence apart, reads every layer of a batch.
-
-    It does for few tokens, and for a whole canvas of `canvas` with the end of its prompt.
-    """
-    return tokens < FLASH_TOKENS or canvas < tokens <= canvas + BESIDE_CANVAS
-
-
-def may_join(tokens: int, vllm_config: Any) -> bool:
-    """Whether a step of so many tokens may hold joined canvases.
-
-    It runs by the smallest graph that holds it, or without one.
-    """
-    compilation, diffusion = vllm_config.compilation_config, vllm_config.diffusion_config
-    captured = compilation.cudagraph_capture_sizes or ()
-    graph = min((size for size in captured if size >= tokens), default=tokens)
-    return is_told_apart(graph, diffusion.canvas_length)
 
 
 def joins_canvases(vllm_config: Any, mask_rule: str | None) -> bool:
@@ -121,7 +100,6 @@ def join(scheduler: Any, output: Any, widths: dict[str, int]) -> list[str]:
             not width
             or request.num_computed_tokens + tail != request.num_tokens
             or planned > scheduler.max_num_scheduled_tokens
-            or not may_join(planned, scheduler.vllm_config)
             or scheduler.kv_cache_manager.allocate_slots(request, tail + width) is None
         ):
             continue
