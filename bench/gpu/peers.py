@@ -1,11 +1,10 @@
 """Attention of a canvas by our kernel and by vLLM's two backends, in one run on this GPU.
 
-    PYTHONPATH=kernels:. python -m bench.gpu.peers [--kernels KERNELS.json] --out FILE
+    PYTHONPATH=kernels:. python -m bench.gpu.peers --out FILE
 
-Needs vLLM. KERNELS.json is what bench.gpu.kernels wrote, for the tilings it found best instead of
-those that the kernel chooses. All get the same batch by the symmetric rule, theirs in pages of
-vLLM's own choice and in ours, of which the faster counts; each is compared with the float32
-reference first.
+Needs vLLM. All get the same batch by the symmetric rule, theirs in pages of vLLM's own choice and
+in ours, of which the faster counts, and ours in the layout of our backend; each is compared with
+the float32 reference first. Then several canvases and whole prompts at once, full layers alone.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from dg_engine.vllm_plugin.canvas_attention import flash_attention
-from dg_engine.vllm_plugin.joining import is_told_apart
 from dg_kernels import reference
-from dg_kernels.canvas_attention import Tiling, canvas_attention
+from dg_kernels.canvas_attention import canvas_attention
 from torch import Tensor
 
 from bench.gpu.kernels import (
@@ -27,14 +24,11 @@ from bench.gpu.kernels import (
     HEADS,
     LAYERS,
     PROMPTS,
-    ROUNDING,
     SMALL_PAGES,
     Batch,
     Layer,
     Row,
     batch_of,
-    default_tiling,
-    expect,
     measure_ceilings,
     median_us,
     off_by,
@@ -42,29 +36,24 @@ from bench.gpu.kernels import (
 
 SEGMENTS = 16
 """Of vLLM's split softmax."""
+BATCHES: dict[str, list[tuple[int, int, bool]]] = {
+    "4 canvases behind 4096": [(256, 4352, False)] * 4,
+    "8 canvases behind 512": [(256, 768, False)] * 8,
+    "a canvas and a line behind 2048": [(256, 2304, False), (32, 2080, False)],
+    "512 more of a prompt of 4096": [(512, 4608, True)],
+    "a prompt of 2048": [(2048, 2048, True)],
+    "a prompt of 8192": [(8192, 8192, True)],
+}
+"""Larger batches: queries, keys and whether it is causal, of each sequence."""
 Attend = Callable[[], Tensor]
 
 
-def ours(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
-    """What our backend does with such a layer and batch, in its own layout."""
-    flash = flash_attention() if layer.window is None else None
-    if flash is None or is_told_apart(len(batch.query), max(CANVASES)):
-        return kernel(beside(batch), layer, scale, tiling)
+def ours(batch: Batch, layer: Layer, scale: float) -> Attend:
+    """As our backend calls our kernel, in its own layout."""
     out, mine = torch.empty_like(batch.query), beside(batch)
-
-    def attend() -> Tensor:
-        flash(*mine, 8192, scale, out)
-        return out
-
-    return attend
-
-
-def kernel(batch: Batch, layer: Layer, scale: float, tiling: Tiling) -> Attend:
-    """Our kernel."""
-    out = torch.empty_like(batch.query)
     return lambda: canvas_attention(
-        *batch, scale=scale, window=layer.window, rule="symmetric", tiling=tiling, out=out
-    )
+        *mine, scale=scale, window=layer.window, rule="symmetric", out=out
+    )  # fmt: skip
 
 
 def triton_attention(batch: Batch, layer: Layer, scale: float) -> Attend:
@@ -122,22 +111,6 @@ def beside(batch: Batch) -> Batch:
     return batch._replace(key_pages=keys, value_pages=values)
 
 
-def expect_mixed_batch() -> None:
-    """What our backend leaves to FlashAttention 4 is right for a batch of every kind of sequence;
-    raises SystemExit where it is not."""
-    attend = flash_attention()
-    if attend is None:
-        return
-    layer = LAYERS[1]._replace(page_size=SMALL_PAGES["full"])
-    sequences = [(256, 4352, False), (100, 100, True), (0, 50, False), (1, 700, True)]
-    batch = beside(batch_of(layer, sequences, torch.bfloat16, torch.device("cuda")))
-    scale = layer.head_dim**-0.5
-    out = torch.full_like(batch.query, torch.nan)
-    attend(*batch, 8192, scale, out)
-    truth = reference.canvas_attention(*batch, scale=scale)
-    expect("FlashAttention 4, mixed batch", off_by(out, truth), ROUNDING[torch.bfloat16])
-
-
 def measured(name: str, build: Callable[[], Attend], truth: Tensor) -> Row:
     """Time and error, or why there are none."""
     try:
@@ -147,20 +120,19 @@ def measured(name: str, build: Callable[[], Attend], truth: Tensor) -> Row:
         return {f"{name}_refused": f"{type(error).__name__}: {error}"[:300]}
 
 
-def compare(layer: Layer, prompt: int, canvas: int, tiling: Tiling) -> Row:
-    """One shape, in both page sizes."""
-    best: Row = {"layer": layer.name, "layers": layer.count, "prompt": prompt, "canvas": canvas}
+def compare(layer: Layer, sequences: list[tuple[int, int, bool]], **named: object) -> Row:
+    """One batch, in both page sizes."""
+    best: Row = {"layer": layer.name, "layers": layer.count, **named}
     scale = layer.head_dim**-0.5
     for size in (layer.page_size, SMALL_PAGES[layer.name]):
         paged = layer._replace(page_size=size)
         device = torch.device("cuda")
-        batch = batch_of(paged, [(canvas, prompt + canvas, False)], torch.bfloat16, device)
+        batch = batch_of(paged, sequences, torch.bfloat16, device)
         truth = reference.canvas_attention(
             *batch, scale=scale, window=layer.window, rule="symmetric"
         )  # fmt: skip
         for name, build in (
-            ("ours", lambda b=batch, x=paged: ours(b, x, scale, tiling)),
-            ("kernel", lambda b=batch, x=paged: kernel(b, x, scale, tiling)),
+            ("ours", lambda b=batch, x=paged: ours(b, x, scale)),
             ("triton", lambda b=batch, x=paged: triton_attention(b, x, scale)),
             ("fa4", lambda b=batch, x=paged: flash_attention_4(b, x, scale)),
         ):
@@ -172,44 +144,40 @@ def compare(layer: Layer, prompt: int, canvas: int, tiling: Tiling) -> Row:
     return best
 
 
-def summed(rows: list[Row], prompt: int, canvas: int) -> str:
-    """A line of the table: the 30 layers together."""
-    mine = [row for row in rows if (row["prompt"], row["canvas"]) == (prompt, canvas)]
+def summed(mine: list[Row]) -> str:
+    """The 30 layers together, and one of each kind."""
     parts: list[str] = []
-    for name in ("ours", "kernel", "triton", "fa4"):
+    for name in ("ours", "triton", "fa4"):
         known = all(f"{name}_us" in row for row in mine)
         whole = sum(row["layers"] * row[f"{name}_us"] for row in mine) if known else float("nan")
         single = "/".join(f"{row.get(f'{name}_us', float('nan')):.1f}" for row in mine)
         parts.append(f"{name} {whole:8.1f} ({single})")
-    return f"prompt {prompt:5} canvas {canvas:3}: " + "  ".join(parts)
+    return "  ".join(parts)
 
 
 def main() -> None:
     """Compare, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kernels", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    best = {(x.name, canvas): default_tiling(x, canvas) for x in LAYERS for canvas in CANVASES}
-    for row in json.loads(options.kernels.read_text())["attention"] if options.kernels else ():
-        values = row["tiling"] | {
-            "partial_dtype": getattr(torch, row["tiling"]["partial_dtype"].removeprefix("torch."))
-        }
-        best[row["layer"], row["canvas"]] = Tiling(**values)
-    expect_mixed_batch()
-    ceilings = measure_ceilings()
-    rows: list[Row] = []
+    found: Row = {"gpu": torch.cuda.get_device_name(), "ceilings": measure_ceilings()._asdict()}
+    rows: list[Row] = found.setdefault("attention", [])
+    batches: list[Row] = found.setdefault("batches", [])
     for prompt in PROMPTS:
         for canvas in CANVASES:
-            for layer in LAYERS:
-                rows.append(compare(layer, prompt, canvas, best[layer.name, canvas]))
-            print(summed(rows, prompt, canvas), flush=True)
-            found = {"gpu": torch.cuda.get_device_name(), "ceilings": ceilings._asdict()}
-            options.out.write_text(json.dumps(found | {"attention": rows}, indent=1) + "\n")
-    for row in rows:
+            one = [(canvas, prompt + canvas, False)]
+            mine = [compare(layer, one, prompt=prompt, canvas=canvas) for layer in LAYERS]
+            rows += mine
+            print(f"prompt {prompt:5} canvas {canvas:3}: {summed(mine)}", flush=True)
+    for name, sequences in BATCHES.items():
+        mine = [compare(layer, sequences, batch=name) for layer in LAYERS]
+        batches += mine
+        print(f"{name}: {summed(mine)}", flush=True)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    for row in (*rows, *batches):
         refused = [f"{key}: {value}" for key, value in row.items() if "refused" in key]
         if refused:
-            print(row["layer"], row["prompt"], row["canvas"], *refused, sep="\n  ")
+            print({**row}, *refused, sep="\n  ")
             break
 
 

@@ -64,6 +64,16 @@ def attention(folder: Path) -> list[Row]:
     return list(found.values())
 
 
+def batches(folder: Path) -> dict[str, Row]:
+    """Microseconds of the 30 layers over larger batches, by name."""
+    found: dict[str, Row] = {}
+    for row in load(folder, "peers.json").get("batches", ()):
+        one = found.setdefault(row["batch"], {})
+        for name in NAMES:
+            one[f"{name}_us"] = one.get(f"{name}_us", 0.0) + row["layers"] * row[f"{name}_us"]
+    return found
+
+
 def once_a_forward(folder: Path, name: str, forwards: int) -> float:
     """Microseconds a forward of the kernels that are not of the layers: sampler, conditioning."""
     total = 0.0
@@ -130,6 +140,7 @@ def gathered(folder: Path, date: str) -> Row:
         "ceilings": kernels["ceilings"],
         "experts_touched": touched,
         "attention": attention(folder),
+        "batches": batches(folder),
         "sampler": {
             "ours_us": once_a_forward(folder, f"ours-{PROFILED}", 16),
             "upstream_us": once_a_forward(folder, f"upstream-{PROFILED}", 18),
@@ -259,6 +270,15 @@ def page(found: Row) -> Iterator[str]:
             f"| {row['prompt']} | {row['canvas']} | {row['ours_us']:.0f} | {row['fa4_us']:.0f} | "
             f"{row['triton_us']:.0f} | {row['fa4_us'] / row['ours_us']:.2f} | "
             f"{row['floor_us']:.0f} | {layers} |\n"
+        )
+    if found.get("batches"):
+        yield "\nLarger batches, the 30 layers:\n\n"
+        yield "| batch | ours | FlashAttention 4 | TRITON_ATTN | FA4 / ours |\n"
+        yield "|---|---|---|---|---|\n"
+    for name, row in found.get("batches", {}).items():
+        yield (
+            f"| {name} | {row['ours_us']:.0f} | {row['fa4_us']:.0f} | {row['triton_us']:.0f} | "
+            f"{row['fa4_us'] / row['ours_us']:.2f} |\n"
         )
     sampler = found["sampler"]
     yield (

@@ -50,8 +50,7 @@ LISTED: dict[str, str] = {
     **dict.fromkeys(
         (
             "PYTHONPATH=kernels:. python -m bench.gpu.kernels --tune 60 --out RUN/kernels.json",
-            "PYTHONPATH=kernels:. python -m bench.gpu.peers --kernels RUN/kernels.json "
-            "--out RUN/peers.json",
+            "PYTHONPATH=kernels:. python -m bench.gpu.peers --out RUN/peers.json",
             "python -m bench.gpu.moe --out RUN",
             "PYTHONPATH=engine:server:kernels:. python -m bench.gpu.few_rows "
             "--out RUN/few_rows.json",
