@@ -10,7 +10,7 @@ import time
 import msgspec
 import pytest
 from dg_engine.daemon import link
-from dg_engine.daemon.messages import PROTOCOL, packed
+from dg_engine.daemon.messages import PROTOCOL, Focus, packed
 from dg_engine.engine import EngineState
 from dg_engine.wire import HEADER, MAX_FRAME_BYTES, Ping, Submit
 
@@ -46,6 +46,11 @@ is_let_go("a message of an unknown kind", framed(msgspec.msgpack.encode({"type":
 is_let_go("a list where a message should be", framed(msgspec.msgpack.encode([1, 2])))
 is_let_go("a value 100,000 levels deep", framed(b"\x91" * 100_000 + b"\x01"))
 is_let_go("a job before its hello", packed(Submit(job())))
+is_let_go("a focus before its hello", packed(Focus(True)))
+is_let_go(
+    *("a focus that is no truth value", packed(hello())),
+    framed(msgspec.msgpack.encode({"type": "focus", "focused": "sideways"})),
+)
 is_let_go("its hello twice", packed(hello()), packed(hello()))
 is_let_go("an HTTP request", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
 is_let_go(

@@ -21,6 +21,7 @@ import msgspec
 from dg_engine.daemon.messages import (
     Ask,
     DaemonStatus,
+    Focus,
     Hello,
     Quit,
     Refused,
@@ -68,7 +69,7 @@ _SENT: tuple[msgspec.Struct, ...] = (
     *(Submit(_JOB), Cancel("job"), Close(), Ping(3), Pong(3, 1), Progress(_FRAME)),
     *(Ready(_INFO, 1, 2.5), Failed("No model."), Changed(_STATUS), Ask(), Quit()),
     *(Hello(1, "1.0", 7, "Neovim", "/models/dg-tiny", 2), Welcome(1, "1.0", 8)),
-    *(Refused("Too old.", False), DaemonStatus("1", 1, 2.0, None, [])),
+    *(Refused("Too old.", False), Focus(True), DaemonStatus("1", 1, 2.0, None, [])),
 )
 _BODIES = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}',

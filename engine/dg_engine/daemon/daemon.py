@@ -16,6 +16,7 @@ from dg_engine.daemon.messages import (
     PROTOCOL,
     Ask,
     DaemonStatus,
+    Focus,
     Hello,
     Quit,
     Refused,
@@ -154,7 +155,7 @@ class Daemon:
                     window.put(Pong(count, 0))
                 case Close():
                     return
-                case Submit() | Cancel() if engine is not None:
+                case Submit() | Cancel() | Focus() if engine is not None:
                     _hand_over(engine, window, message)
                 case _:
                     raise WireError("a message out of turn")
@@ -188,7 +189,7 @@ class Daemon:
                 self._limits.unload_after_s,
             )
         self._windows[window] = engine
-        window.put(Welcome(PROTOCOL, self._version, os.getpid()))
+        window.put(Welcome(PROTOCOL, self._version, os.getpid(), hears_focus=True))
         engine.attach(window)
         return True
 
@@ -217,12 +218,14 @@ class Daemon:
         )
 
 
-def _hand_over(engine: SharedEngine, window: Window, message: Submit | Cancel) -> None:
+def _hand_over(engine: SharedEngine, window: Window, message: Submit | Cancel | Focus) -> None:
     match message:
         case Submit(job):
             engine.submit(window, job)
         case Cancel(job_id):
             engine.cancel(window, job_id)
+        case Focus(focused):
+            engine.focus(window, focused)
 
 
 def _is_newer(version: str, than: str) -> bool:

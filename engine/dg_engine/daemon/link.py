@@ -19,6 +19,7 @@ from dg_engine.daemon.messages import (
     PROTOCOL,
     Ask,
     DaemonStatus,
+    Focus,
     FromWindow,
     Hello,
     Quit,
@@ -84,8 +85,16 @@ class DaemonEngine(LinkedEngine):
             *(PROTOCOL, version, os.getpid(), name, folder, threads, dtype),
             choice or EngineChoice(),
         )
-        link = DaemonLink(hello, command or daemon_command(limits or Limits()))
-        super().__init__(link, on_status=on_status, backoff_seconds=backoff_seconds)
+        self._daemon = DaemonLink(hello, command or daemon_command(limits or Limits()))
+        super().__init__(self._daemon, on_status=on_status, backoff_seconds=backoff_seconds)
+
+    def set_focus(self, focused: bool | None) -> None:
+        """Tell the daemon whether the user looks at this window, and any daemon after it.
+
+        None where that is not known. A daemon from before there was a focus is not told, nor is an
+        engine of the window's own, which has nobody else.
+        """
+        self._daemon.set_focus(focused)
 
 
 class DaemonLink:
@@ -96,6 +105,19 @@ class DaemonLink:
         self._hello = hello
         self._command = command
         self._was_attached = False
+        self._focused: bool | None = None
+        self._told_of_focus: _Attached | None = None
+        """The newest connection to a daemon that wants to know of the focus."""
+
+    def set_focus(self, focused: bool | None) -> None:
+        """Tell the daemon, and any after it, whether the user looks at this window."""
+        if focused is not self._focused:
+            self._focused = focused
+            self._tell_focus()
+
+    def _tell_focus(self) -> None:
+        if self._told_of_focus is not None:
+            self._told_of_focus.say(Focus(self._focused))
 
     async def open(self) -> Channel:
         """Connect, once a daemon serves."""
@@ -132,6 +154,9 @@ class DaemonLink:
                     if started is not None:
                         await system.started(started)
                     self._was_attached = True
+                    self._told_of_focus = channel if answer.hears_focus else None
+                    if self._focused is not None:
+                        self._tell_focus()
                     return channel
                 case Refused(message, retry):
                     channel.cut()
@@ -226,6 +251,12 @@ class _Attached:
         self.reader = reader
         self.writer = writer
         self._note = ""
+
+    def say(self, message: FromWindow) -> None:
+        """Send a message; nothing happens where the daemon has gone."""
+        if not self.writer.is_closing():
+            with contextlib.suppress(OSError, RuntimeError):
+                self.writer.write(packed(message))
 
     def note(self, line: str) -> None:
         self._note = line

@@ -35,12 +35,20 @@ class Quit(msgspec.Struct, frozen=True, tag="quit"):
     """Instead of Hello: end, whatever runs."""
 
 
+class Focus(msgspec.Struct, frozen=True, tag="focus"):
+    """Whether the user looks at the window; None where it does not know, as before the first."""
+
+    focused: bool | None
+
+
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
     """Jobs may come."""
 
     protocol: int
     version: str
     pid: int
+    hears_focus: bool = False
+    """Whether Focus may come as well; a daemon from before it lets go of a window that says it."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -66,6 +74,8 @@ class WindowStatus(msgspec.Struct, frozen=True):
     """From a job's arrival to its end, of the last ones."""
     cached: float
     """The part of its prompts' tokens that were cached, 0 to 1."""
+    focused: bool | None = None
+    """Whether the user looks at it; None where it never said so."""
 
 
 class EngineReport(msgspec.Struct, frozen=True):
@@ -90,7 +100,7 @@ class DaemonStatus(msgspec.Struct, frozen=True, tag="status"):
     engines: list[EngineReport]
 
 
-FromWindow = Hello | Ask | Quit | Submit | Cancel | Close | Ping
+FromWindow = Hello | Ask | Quit | Focus | Submit | Cancel | Close | Ping
 ToWindow = Welcome | Refused | DaemonStatus | Reply
 
 _from_window = msgspec.msgpack.Decoder(FromWindow)

@@ -127,6 +127,10 @@ class SharedEngine:
             self._open()
         self._pump()
 
+    def focus(self, window: Attached, focused: bool | None) -> None:
+        """Whether the user looks at a window; it counts from the next job on."""
+        self._shares.focus(window, focused)
+
     def cancel(self, window: Attached, job_id: str) -> None:
         """Stop a job; it ends with CANCELLED."""
         if self._shares.drop(window, job_id):
@@ -163,6 +167,7 @@ class SharedEngine:
                 p50_ms=round(tally.at(0.5), 1),
                 p90_ms=round(tally.at(0.9), 1),
                 cached=round(tally.cached_tokens / max(tally.prompt_tokens, 1), 3),
+                focused=self._shares.focused(window),
             )
             for window, tally in self._tallies.items()
         ]

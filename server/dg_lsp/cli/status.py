@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _REFRESH_SECONDS = 0.5
+_FOCUS = {True: "yes", False: "no", None: "–"}
+"""The last is a window that never said."""
 
 
 def status(
@@ -86,7 +88,8 @@ def shown(found: DaemonStatus) -> RenderableType:
         if engine.state in ("restarting", "failed"):
             parts.append(Text(engine.message))
         table = Table(
-            "window", "process", "waiting", "running", "done", "p50 ms", "p90 ms", "cached"
+            *("window", "process", "focus", "waiting", "running", "done"),
+            *("p50 ms", "p90 ms", "cached"),
         )
         for window in engine.windows:
             table.add_row(*_cells(window))
@@ -96,9 +99,9 @@ def shown(found: DaemonStatus) -> RenderableType:
 
 def _cells(window: WindowStatus) -> list[str]:
     return [
-        *(window.name or "?", str(window.pid), str(window.waiting), str(window.running)),
-        *(str(window.done), _ms(window.p50_ms), _ms(window.p90_ms)),
-        f"{window.cached:.0%}",
+        *(window.name or "?", str(window.pid), _FOCUS[window.focused]),
+        *(str(window.waiting), str(window.running), str(window.done)),
+        *(_ms(window.p50_ms), _ms(window.p90_ms), f"{window.cached:.0%}"),
     ]
 
 
@@ -117,7 +120,7 @@ def _span(seconds: float) -> str:
     return f"up {hours}:{minutes:02}:{rest:02}"
 
 
-_GAUGES: tuple[tuple[str, str, Callable[[WindowStatus], float]], ...] = (
+_GAUGES: tuple[tuple[str, str, Callable[[WindowStatus], float | None]], ...] = (
     ("window_jobs_waiting", "Jobs that wait.", lambda w: w.waiting),
     ("window_jobs_running", "Jobs that run.", lambda w: w.running),
     ("window_jobs_done_total", "Jobs that ended.", lambda w: w.done),
@@ -125,7 +128,12 @@ _GAUGES: tuple[tuple[str, str, Callable[[WindowStatus], float]], ...] = (
     ("window_job_p50_milliseconds", "From arrival to end, median.", lambda w: w.p50_ms),
     ("window_job_p90_milliseconds", "From arrival to end, 90 %.", lambda w: w.p90_ms),
     ("window_cached_ratio", "Part of prompts' tokens that were cached.", lambda w: w.cached),
+    ("window_focused", "1 where the user looks at it, 0 where not.", lambda w: _number(w.focused)),
 )
+
+
+def _number(known: bool | None) -> int | None:
+    return None if known is None else int(known)
 
 
 def exposition(found: DaemonStatus) -> str:
