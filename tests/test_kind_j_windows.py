@@ -35,17 +35,18 @@ class Windows:
     def __init__(self, checkpoint: Path, folder: Path) -> None:
         self.place = Place(folder / "dg-lsp")
         self.all: list[WireClient] = []
-        self._checkpoint = checkpoint
+        self.checkpoint = checkpoint
 
-    async def open(self, name: str, **more: object) -> WireClient:
-        """A window whose model is loaded."""
+    async def open(self, name: str, ready: bool = True, **more: object) -> WireClient:
+        """A window whose model is loaded, unless it need not be."""
         window = await WireClient.run("-c", SERVE)
         self.all.append(window)
         own = {"engineExitAfterS": EXIT_AFTER_SECONDS, **more}
-        settings = settings_for(self._checkpoint, **own)
+        settings = settings_for(self.checkpoint, **own)
         await window.initialize(initializationOptions=settings, clientInfo={"name": name})
         window.open(TEXT)
-        await window.until(lambda: normals(window) > 0, LOAD_SECONDS)
+        if ready:
+            await window.until(lambda: normals(window) > 0, LOAD_SECONDS)
         return window
 
     async def status(self) -> DaemonStatus:

@@ -16,7 +16,7 @@ DEEP = 100_000
 RESYNC = b"\r\n\r\n"
 """Ends whatever a server takes for a header."""
 _ENDING = frozenset({types.EXIT, types.SHUTDOWN})
-METHODS = sorted({*types.METHOD_TO_TYPES, "dg/status"} - _ENDING)
+METHODS = sorted({*types.METHOD_TO_TYPES, "dg/status", "dg/didChangeFocus"} - _ENDING)
 COMMANDS = ["dg.accepted", "dg.completeBlock", "dg.edit", "dg.status", "dg.nothing", ""]
 JUNK: list[Any] = [
     None, True, False, 0, -1, 1, 1.5, -0.0, 1e308, 2**31, 2**53, 2**63 - 1, 2**64, -(2**63), 10**40,

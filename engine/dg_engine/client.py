@@ -157,6 +157,9 @@ class LinkedEngine:
             await self._changed.wait()
         return self._info
 
+    def set_focus(self, focused: bool | None) -> None:
+        """Whether the user looks at this window; of use where others share the engine."""
+
     async def close(self) -> None:
         """End every job with CANCELLED, and an engine of our own within about a second."""
         self._closing = True

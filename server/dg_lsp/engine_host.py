@@ -36,6 +36,8 @@ class Backend(msgspec.Struct, frozen=True):
     engine: Engine
     tokenizer: Tokenizer
     prompt_format: PromptFormat
+    set_focus: Callable[[bool | None], None] | None = None
+    """Tells an engine that windows share whether the user looks at this one."""
 
 
 EngineFactory = Callable[[Configuration, StatusListener], Awaitable[Backend]]
@@ -51,6 +53,7 @@ class EngineHost:
         self._loading: asyncio.Task[Completer] | None = None
         self._backend: Backend | None = None
         self._canvas_length = 0
+        self._focused: bool | None = None
         self._configuration = Configuration()
         self._wanted: tuple[tuple[object, ...], InfillSettings] | None = None
 
@@ -70,6 +73,18 @@ class EngineHost:
         if _engine_of(old) != _engine_of(configuration):
             await self.close()
             self.start(configuration)
+
+    def set_focus(self, focused: bool | None) -> None:
+        """Whether the user looks at this window, for this engine and those after it.
+
+        None where the editor does not know.
+        """
+        self._focused = focused
+        self._tell_focus()
+
+    def _tell_focus(self) -> None:
+        if self._backend is not None and self._backend.set_focus is not None:
+            self._backend.set_focus(self._focused)
 
     async def completer(self, configuration: Configuration) -> Completer:
         """The completer for what is asked under these settings, once the model is loaded.
@@ -121,6 +136,7 @@ class EngineHost:
         try:
             backend = await self._factory(configuration, self._listener)
             self._backend = backend
+            self._tell_focus()
             info = await backend.engine.info()
             if info.tokenizer_digest != backend.tokenizer.digest:
                 raise EngineError(
@@ -237,7 +253,8 @@ async def _backend(client: LinkedEngine, folder: Path) -> Backend:
     try:
         # Large vocabularies take a second to read, so not on the event loop.
         tokenizer = await asyncio.to_thread(Tokenizer, folder)
-        return Backend(client, tokenizer, prompt_format_for(tokenizer, folder))
+        prompt_format = prompt_format_for(tokenizer, folder)
+        return Backend(client, tokenizer, prompt_format, client.set_focus)
     except BaseException:
         await client.close()
         raise

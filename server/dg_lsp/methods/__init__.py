@@ -17,6 +17,7 @@ from dg_lsp.methods import (
     copilot_inline_edit,
     did_change,
     did_change_configuration,
+    did_change_focus,
     did_change_workspace_folders,
     did_close,
     did_open,
@@ -110,6 +111,7 @@ METHODS = [
         did_change_workspace_folders.handle,
         did_change_workspace_folders.Params,
     ),
+    Method(did_change_focus.NAME, did_change_focus.handle, did_change_focus.Params),
     Method(status.NAME, status.handle, status.Params),
 ]
 
