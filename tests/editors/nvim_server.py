@@ -1,7 +1,7 @@
 """The scripted server, with answers that may offer several texts: `first | second | third`.
 
 The request `test/shown_to_user` tells what the server knows of its suggestions: which were drawn,
-and which that were seen were of use.
+and which that were seen were of use. `test/focus` tells what it was told of the editor's focus.
 """
 
 from __future__ import annotations
@@ -50,6 +50,19 @@ def choosy_server(folder: Path, script: dict[str, Any]) -> Server:
             "drawn": last is not None and last.drawn,
             "outcomes": list(desk.habits.outcomes),
         }
+
+    looked_at: list[bool | None] = []
+    set_focus = server.session.engine.set_focus
+
+    def heard(focused: bool | None) -> None:
+        looked_at.append(focused)
+        set_focus(focused)
+
+    server.session.engine.set_focus = heard
+
+    @server.feature("test/focus")
+    def focus(params: Any) -> object:
+        return {"told": looked_at}
 
     return server
 

@@ -122,6 +122,7 @@ local function client_config(buf)
     },
     on_init = function(client)
       require('dg.native').intercept(client)
+      require('dg.focus').begin(client)
     end,
     on_exit = on_exit,
   }
@@ -176,6 +177,7 @@ end
 --- Attach to the buffers that are open and to those that will be.
 function M.enable()
   group = vim.api.nvim_create_augroup('dg', { clear = true })
+  require('dg.focus').enable(group)
   vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile', 'BufFilePost', 'FileType' }, {
     group = group,
     callback = function(event)
