@@ -9,7 +9,7 @@ from bench.fleet.__main__ import Row
 from bench.fleet.__main__ import report as fleet_report
 from bench.soak.__main__ import SAMPLE_SECONDS, Break, Sample, Soak, slope
 from bench.soak.__main__ import report as soak_report
-from bench.windows.__main__ import Round
+from bench.windows.__main__ import Busy, Round
 from bench.windows.__main__ import report as windows_report
 
 
@@ -38,9 +38,12 @@ def test_a_second_window_costs_what_came_with_it() -> None:
         Round(2, False, [80.0, 81.0], 402.0, [10.0, 30.0]),
         Round(2, True, [80.0, 81.0], 402.0, [50.0], 700),
     ]
-    page = windows_report(rounds, 30)
+    busy = [Busy(False, [300.0], [310.0]), Busy(True, [90.0] * 2, [400.0] * 3)]
+    page = windows_report(rounds, 30, busy)
     assert "A second window takes 83 MiB in all" in page
     assert "| 2 | floods | 50 | 50 | 1 | 700 | 81 | 402 |" in page
+    assert "| as the others | 300 | 300 | 1 | 310 | 310 | 1 |" in page
+    assert "| in focus | 90 | 90 | 2 | 400 | 400 | 3 |" in page
 
 
 @pytest.mark.parametrize(

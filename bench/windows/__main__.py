@@ -2,7 +2,8 @@
 
 Each window but the first asks for a line now and then, as somebody does who types slowly; the first
 is quiet in one round and floods in the next: it types fifty keys a second and asks at each of them.
-Writes bench/results/windows.md.
+Then four windows ask as fast as they are answered, with none of them in focus and with one. Writes
+bench/results/windows.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ SERVER = (sys.executable, "-m", "dg_lsp.cli.main", "--stdio")
 RESULT = Path(__file__).resolve().parent.parent / "results/windows.md"
 SIZES = (1, 2, 4, 8)
 PAUSE_SECONDS = 1.0
+BUSY_WINDOWS = 4
+BUSY_PAUSE_SECONDS = 0.05
+"""Between an answer and the next line, so that somebody always waits for the engine."""
 FLOOD_SECONDS = 0.02
 SETTLE_SECONDS = 2.0
 SETTINGS = {"minConfidence": 0.0, "prefetch": False, "engineExitAfterS": 2}
@@ -56,6 +60,15 @@ class Round(msgspec.Struct):
     ms: list[float] = []
     """From request to answer in the windows that do not flood."""
     flood_keys: int = 0
+
+
+class Busy(msgspec.Struct):
+    """Windows of which all ask at once, with the first in focus or none."""
+
+    focus: bool
+    first_ms: list[float]
+    """From request to answer, in the first."""
+    others_ms: list[float]
 
 
 class Window:
@@ -99,15 +112,19 @@ class Window:
         params = {"textDocument": document, "position": place, "context": {"triggerKind": 1}}
         return self.client.send("textDocument/inlineCompletion", params)
 
-    async def slowly(self, until: float, ms: list[float]) -> None:
+    async def types(self, until: float, ms: list[float], pause: float = PAUSE_SECONDS) -> None:
         """Begin a line now and then, wait for the answer, and note how long it took."""
-        await asyncio.sleep(self._rng.random() * PAUSE_SECONDS)
+        await asyncio.sleep(self._rng.random() * pause)
         while time.monotonic() < until:
             line = self._rng.choice(LINES)
             request = self.type(line[: self._rng.randint(8, len(line) - 3)])
             answer = await request.answer
             ms.append((answer.at - request.at) * 1000)
-            await asyncio.sleep(PAUSE_SECONDS * (0.5 + self._rng.random()))
+            await asyncio.sleep(pause * (0.5 + self._rng.random()))
+
+    def look(self, focused: bool) -> None:
+        """Whether the user looks at it."""
+        self.client.notify("dg/didChangeFocus", {"focused": focused})
 
     async def floods(self, until: float) -> int:
         """Type without a pause; how many keys."""
@@ -129,7 +146,7 @@ async def measure(count: int, seconds: float) -> list[Round]:
         until = time.monotonic() + seconds
         ms: list[float] = []
         typing = windows[1:] if count > 1 else windows
-        work = [asyncio.ensure_future(window.slowly(until, ms)) for window in typing]
+        work = [asyncio.ensure_future(window.types(until, ms)) for window in typing]
         keys = await windows[0].floods(until) if flood else 0
         await asyncio.gather(*work)
         await asyncio.sleep(SETTLE_SECONDS)
@@ -138,18 +155,40 @@ async def measure(count: int, seconds: float) -> list[Round]:
         shared = [status.pid, *(e.pid for e in status.engines if e.pid is not None)]
         servers = [round(_mib(w.client.process.pid), 1) for w in windows]
         rounds.append(Round(count, flood, servers, sum(map(_mib, shared)), ms, keys))
+    await _end(windows)
+    return rounds
+
+
+async def measure_focus(seconds: float) -> list[Busy]:
+    """Both rounds of windows that are busy."""
+    windows = [await Window.open(number) for number in range(BUSY_WINDOWS)]
+    rounds: list[Busy] = []
+    for focus in (False, True):
+        for window in windows:
+            window.look(focus and window is windows[0])
+        until = time.monotonic() + seconds
+        ms: list[list[float]] = [[] for _ in windows]
+        typing = zip(windows, ms, strict=True)
+        await asyncio.gather(*(w.types(until, found, BUSY_PAUSE_SECONDS) for w, found in typing))
+        rounds.append(Busy(focus, ms[0], [one for found in ms[1:] for one in found]))
+        await asyncio.sleep(SETTLE_SECONDS)
+    await _end(windows)
+    return rounds
+
+
+async def _end(windows: list[Window]) -> None:
+    """Close them, and wait until their daemon has ended."""
     for window in windows:
         await window.client.leave()
     while await ask(runtime_place()) is not None:  # noqa: ASYNC110 - another process decides
         await asyncio.sleep(0.2)
-    return rounds
 
 
 def _mib(pid: int) -> float:
     return psutil.Process(pid).memory_info().rss / _MIB
 
 
-def report(rounds: list[Round], seconds: float) -> str:
+def report(rounds: list[Round], seconds: float, busy: list[Busy]) -> str:
     """The rounds as a page."""
     machine = (
         f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
@@ -169,13 +208,34 @@ def report(rounds: list[Round], seconds: float) -> str:
         "times are from request to answer in these windows (with one window, in it).\n\n"
         f"A second window takes {more:.0f} MiB in all, its server included.\n\n"
         "| windows | the first | p50 ms | p90 ms | answers | its keys | a server, MiB "
-        "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows
+        "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows + _of_focus(busy)
     )
 
 
-async def run(seconds: float) -> list[Round]:
+def _of_focus(busy: list[Busy]) -> str:
+    """What the focus is worth."""
+    rows = "".join(
+        f"| {'in focus' if one.focus else 'as the others'} | {_times(one.first_ms)} "
+        f"| {_times(one.others_ms)} |\n"
+        for one in busy
+    )
+    return (
+        "\n## The window that is looked at\n\n"
+        f"{BUSY_WINDOWS} windows, each of which begins the next line "
+        f"{BUSY_PAUSE_SECONDS * 1000:.0f} ms after an answer, so that somebody always waits.\n\n"
+        "| the first | its p50 ms | p90 ms | answers | the others' p50 ms | p90 ms | answers |\n"
+        "|---|---|---|---|---|---|---|\n" + rows
+    )
+
+
+def _times(ms: list[float]) -> str:
+    return f"{quantile(ms, 0.5):.0f} | {quantile(ms, 0.9):.0f} | {len(ms)}"
+
+
+async def run(seconds: float) -> tuple[list[Round], list[Busy]]:
     """All rounds."""
-    return [one for count in SIZES for one in await measure(count, seconds)]
+    rounds = [one for count in SIZES for one in await measure(count, seconds)]
+    return rounds, await measure_focus(seconds)
 
 
 def main() -> None:
@@ -186,8 +246,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
-        rounds = asyncio.run(run(options.seconds))
-    options.out.write_text(report(rounds, options.seconds), "utf-8")
+        rounds, busy = asyncio.run(run(options.seconds))
+    options.out.write_text(report(rounds, options.seconds, busy), "utf-8")
 
 
 if __name__ == "__main__":
