@@ -17,6 +17,7 @@ import {
 import type { Middleware } from "vscode-languageclient/node";
 import { noticeCopilot } from "./copilot.ts";
 import { explain } from "./explain.ts";
+import { Focus } from "./focus.ts";
 import { GhostText } from "./ghostText.ts";
 import { EDIT_COMMAND, type EditArguments, InlineEdit } from "./inlineEdit.ts";
 import { type How, install, ownProgram } from "./install.ts";
@@ -65,6 +66,10 @@ class Extension implements Disposable {
   readonly #preview: Preview;
   readonly #next: NextEdit;
   readonly #server: ServerProcess;
+  readonly #focus = new Focus(
+    () => window.state.focused,
+    (focused) => void this.#server.tellFocus(focused),
+  );
   readonly #all: Disposable;
   #program: string | undefined;
   /** Next edits are switched on or off: written when it is over, and only then seen. */
@@ -117,7 +122,9 @@ class Extension implements Disposable {
         const trouble = l10n.t("The server does not run; see the log, then restart it.");
         this.#status.update({ run, trouble, ...(run === "running" ? {} : { server: undefined }) });
         this.#next.forget();
+        if (run === "running") this.#focus.begin();
       }),
+      window.onDidChangeWindowState(() => this.#focus.update()),
       this.#server.onStatus(({ status, restarting }) => {
         if (status.kind === "Inactive") this.#ghostText.forget();
         this.#status.update({ server: status, restarting });

@@ -10,6 +10,7 @@ import {
   State,
 } from "vscode-languageclient/node";
 import { Crashes } from "./crashes.ts";
+import { FOCUS_METHOD } from "./focus.ts";
 import { PREVIEW_METHOD, type ServerPreview } from "./inlineEdit.ts";
 import { levelOf } from "./logLevel.ts";
 import { clientSettings, SERVER_SECTION, serverSettings } from "./settings.ts";
@@ -68,6 +69,15 @@ export class ServerProcess implements Disposable {
     await this.client?.sendNotification("workspace/didChangeConfiguration", {
       settings: { [SERVER_SECTION]: serverSettings() },
     });
+  }
+
+  /** Say whether the user looks at this window. */
+  async tellFocus(focused: boolean): Promise<void> {
+    try {
+      await this.client?.sendNotification(FOCUS_METHOD, { focused });
+    } catch (error) {
+      this.log.debug(`The server was not told of the focus: ${error}`); // it ends just now
+    }
   }
 
   dispose(): void {

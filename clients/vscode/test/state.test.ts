@@ -104,6 +104,17 @@ test("a server is started again until it ends too often", () => {
   }
 });
 
+test("a clock that is set by hours hides no end of the server, and keeps none", (context) => {
+  const crashes = new Crashes();
+  for (const jump of [36e6, -36e6]) {
+    crashes.forget();
+    for (let count = 1; count < 5; count += 1) assert.ok(crashes.another());
+    const real = Date.now();
+    context.mock.method(Date, "now", () => real + jump);
+    assert.equal(crashes.another(), false);
+  }
+});
+
 test("a line of the log keeps its level", () => {
   assert.equal(levelOf("WARNING dg_lsp.session: slow"), "warn");
   assert.equal(levelOf("INFO dg_lsp: up"), "info");

@@ -1,7 +1,8 @@
 """The real server, whose engine process follows a script: `-m tests.editors.vscode.server FOLDER`.
 
 FOLDER holds `script.json`; the tokenizer, the process ids of server and engine, and what the editor
-says of next edits (`next_edits.txt`) and of suggestions that it took (`taken.txt`) are put there.
+says of next edits (`next_edits.txt`), of suggestions that it took (`taken.txt`) and of its focus
+(`focus.txt`) are put there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from dg_engine.client import EngineClient, EngineStatus
 from dg_engine.tokenizer import Tokenizer
@@ -22,6 +24,8 @@ from dg_lsp.server import create_server, run_stdio
 from dg_lsp.status import ModelState, ModelStatus, StatusListener
 
 from tests.tiny_tokenizers import FIM_TOKENS, write_tokenizer
+
+T = TypeVar("T")
 
 
 async def _engine(folder: Path, configuration: Configuration, listener: StatusListener) -> Backend:
@@ -50,14 +54,16 @@ def scripted(folder: Path) -> Server:
     desk.drawn = _written(folder / "next_edits.txt", "drawn", desk.drawn)
     desk.taken = _written(folder / "next_edits.txt", "taken", desk.taken)
     shelf.taken = _written(folder / "taken.txt", "taken", shelf.taken)
+    engine = server.session.engine
+    engine.set_focus = _written(folder / "focus.txt", "focused", engine.set_focus)
     return server
 
 
-def _written(path: Path, word: str, handle: Callable[[int], None]) -> Callable[[int], None]:
-    def written(number: int) -> None:
+def _written(path: Path, word: str, handle: Callable[[T], None]) -> Callable[[T], None]:
+    def written(told: T) -> None:
         with path.open("a") as file:
-            file.write(f"{word} {number}\n")
-        handle(number)
+            file.write(f"{word} {told}\n")
+        handle(told)
 
     return written
 

@@ -82,6 +82,24 @@ test("the menu has what one needs", async () => {
   await editor.press("Escape");
 });
 
+/** What the server was told of the window's focus, in its order. */
+const told = () =>
+  readFileSync(join(editor.scripted, "focus.txt"), "utf8").trim().split("\n").join(", ");
+/** A driven browser always has the focus, so the page is made to say that it has not. */
+const look = (focused) =>
+  editor.page.evaluate((has) => {
+    document.hasFocus = () => has;
+    window.dispatchEvent(new Event(has ? "focus" : "blur"));
+  }, focused);
+
+test("the server is told whether the window is looked at", async () => {
+  await editor.until(told, "focused True");
+  await look(false);
+  await editor.until(told, "focused True, focused False");
+  await look(true);
+  await editor.until(told, "focused True, focused False, focused True");
+});
+
 test("a killed engine is seen and comes back", async () => {
   const seen = await editor.watchStatus();
   const old = editor.pid("engine");
@@ -93,8 +111,9 @@ test("a killed engine is seen and comes back", async () => {
   await editor.untilGhost("return a + b");
 });
 
-test("a killed server is started again", async () => {
+test("a killed server is started again, and told of the focus", async () => {
   const old = editor.pid("server");
+  rmSync(join(editor.scripted, "focus.txt"));
   process.kill(old, "SIGKILL");
   await editor.until(
     () => editor.pid("server"),
@@ -103,6 +122,7 @@ test("a killed server is started again", async () => {
   await editor.until(() => editor.status(), /^dg-tiny/);
   await again();
   await editor.untilGhost("return a + b");
+  assert.equal(told(), "focused True");
 });
 
 test("a server that always ends is left alone, and a restart brings it back", async () => {
