@@ -171,7 +171,8 @@ class SharedEngine:
             )
             for window, tally in self._tallies.items()
         ]
-        state = "unloaded" if self._engine is None else self._status.state.value
+        failed = self._status.state is EngineState.FAILED  # and let go of, until somebody comes
+        state = self._status.state.value if self._engine is not None or failed else "unloaded"
         memory = None if pid is None else resident_bytes(pid)
         return EngineReport(self.model, state, self._status.message, pid, memory, windows)
 
