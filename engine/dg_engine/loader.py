@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,8 +52,16 @@ class Loaded(NamedTuple):
 
 
 def best_device() -> torch.device:
-    """CUDA where there is a GPU, otherwise the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """CUDA where there is a GPU that answers, otherwise the CPU."""
+    if torch.cuda.is_available():
+        try:
+            torch.zeros(1, device="cuda")
+        except (RuntimeError, AssertionError) as error:  # a lost GPU; a PyTorch without CUDA
+            reason = " ".join(str(error).split())
+            print(f"The GPU does not answer ({reason}); the processor is used.", file=sys.stderr)
+        else:
+            return torch.device("cuda")
+    return torch.device("cpu")
 
 
 def best_dtype(device: torch.device) -> torch.dtype:

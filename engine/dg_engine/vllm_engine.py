@@ -36,6 +36,10 @@ from dg_engine.vllm_plugin.vocabulary import VocabularySets
 
 WARM_UP_TOKENS = 4096
 """Of the prompt that prepares for those which are read in one forward too large to be captured."""
+NO_GPU = (
+    "vLLM finds no GPU on this machine; install or repair its driver until `nvidia-smi` lists it, "
+    'or set "engine" to "torch".'
+)
 ENDED_EARLY = "vLLM ended a request without an answer; restart the engine."
 
 
@@ -134,7 +138,7 @@ class VllmEngine(CanvasEngine):
         """Load a checkpoint folder and warm up, so that the first job compiles nothing.
 
         Raises EngineError with one sentence when vLLM is missing, of a release that the plugin is
-        not made for, or cannot load the model.
+        not made for, finds no GPU, or cannot load the model.
         """
         options = options or VllmOptions()
         refused = refusal(installed_version())
@@ -198,6 +202,10 @@ class VllmEngine(CanvasEngine):
 
 
 def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
+    from vllm.platforms import current_platform
+
+    if not current_platform.device_type:  # nothing that this vLLM is built for answers
+        raise EngineError(NO_GPU)
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 

@@ -16,7 +16,7 @@ def refusal(version: str | None) -> str | None:
     """One sentence for a release that the plugin is not made for, None for one that it is."""
     wanted = f"vLLM {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
     if version is None:
-        return f"vLLM is not installed; the GPU engine needs {wanted}."
+        return f'vLLM is not installed; install {wanted}, or set "engine" to "torch".'
     numbers = version.split("+")[0].split(".")[:2]
     found = tuple(int(number) for number in numbers if number.isdecimal())
     if OLDEST <= found <= NEWEST:
