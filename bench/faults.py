@@ -21,9 +21,12 @@ VARIABLE = "DG_LSP_FAULTS_REPORT"
 _HEAD = """# Faults, and how long they last
 
 Made by `python -m bench.faults`, which runs tests/test_daemon_faults.py: a daemon of its own for
-each row, with an engine that has no model, so the time to load one is not in it. A row's time goes
-from the injection until a window's request is answered rightly again. "Nothing" means that no user
-sees anything.
+each row. Its engine has no model, so the time to load one is not in it; the rows of "engine" and
+of files of 1973 and 2096 have a small one, and an editor's server. A row's time goes from the
+injection until a window's request is answered rightly again, or until the status says what to do.
+"Nothing" means that no user sees anything. Clocks are set for Python, before it starts
+(tests/set_clock). That there is no driver is said by a stand-in for vLLM, and by vLLM itself in
+tests/vllm/test_no_gpu.py.
 
 {machine}, one run; {count} faults, {longest:.1f} s the longest.
 

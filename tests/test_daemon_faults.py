@@ -8,11 +8,24 @@ from pathlib import Path
 import pytest
 from dg_engine.daemon import link
 
-from tests import faults_of_machine, faults_of_peers, faults_of_processes
+from tests import (
+    faults_of_clocks,
+    faults_of_gpus,
+    faults_of_machine,
+    faults_of_peers,
+    faults_of_processes,
+)
 from tests.daemon_world import World, world
 from tests.fault_table import FAULTS, RECOVERED_SECONDS, report
 
-__all__ = ["faults_of_machine", "faults_of_peers", "faults_of_processes", "world"]
+__all__ = [
+    "faults_of_clocks",
+    "faults_of_gpus",
+    "faults_of_machine",
+    "faults_of_peers",
+    "faults_of_processes",
+    "world",
+]
 
 
 @pytest.mark.asyncio
@@ -25,7 +38,7 @@ async def test_a_fault_is_survived(world: World, what: str) -> None:
 
 
 def test_the_table_is_long_enough() -> None:
-    assert len(FAULTS) >= 40
+    assert len(FAULTS) >= 70
 
 
 def test_a_clock_that_jumps_is_not_looked_at() -> None:
