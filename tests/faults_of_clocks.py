@@ -103,7 +103,7 @@ is_set(-FAR_SECONDS, "back")
 @fault("the clock is set back before an engine that nobody uses is let go", NOTHING)
 async def _(w: World) -> float:
     with clock_of(w) as clock:
-        window = await w.window("a", "--unload-after", "1", "--exit-after", "1")
+        window = await w.window("a", "--unload-after", "3", "--exit-after", "1")
         daemon, engine = await w.pid(), await w.engine_pid()
         clock.set(-FAR_SECONDS)
         await until(lambda: gone(engine))  # in its time, not ten hours later
