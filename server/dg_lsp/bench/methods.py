@@ -232,6 +232,7 @@ METHODS: dict[str, Method] = {
     },
     "two at once": Method(pairs.at_once, only=TWO),
     "two in turn": Method(pairs.in_turn, only=TWO),
+    "two apart": Method(pairs.apart, only=TWO),
     "two at once, known lengths, 8 steps": Method(pairs.at_once_known(8), only=TWO),
     "two in turn, known lengths, 8 steps": Method(
         pairs.in_turn_by(known_length(8)), only=TWO

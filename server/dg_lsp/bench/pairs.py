@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Callable
@@ -92,6 +93,19 @@ def in_turn_by(build: Callable[[Case], CanvasJob]) -> Solve:
 
 
 in_turn = in_turn_by(lambda case: case.job)
+
+
+async def apart(subject: Subject, hole: Hole) -> Filled:
+    """Each alone, the other one unseen, both asked at once."""
+    begun = time.perf_counter()
+    asked = [
+        (case, msgspec.structs.replace(case.job, id=f"{hole.id}-{number}"))
+        for number, case in enumerate(_cases(subject, hole, ""))
+    ]
+    answers = await asyncio.gather(*(ask(subject, case, job) for case, job in asked))
+    both = answers[1].after(answers[0])
+    took = 1e3 * (time.perf_counter() - begun)
+    return Filled([answer.text for answer in answers], both.steps, both.forwards, took)
 
 
 def _cases(subject: Subject, hole: Hole, first: str) -> tuple[Case, Case]:
