@@ -52,6 +52,19 @@ def test_a_completion_is_what_lies_between_reading_and_writing_but_for_the_engin
     assert found.stages["loop while the engine works"] == pytest.approx(4)
 
 
+@pytest.mark.parametrize(
+    ("meant_ms", "delays_ms"),
+    [(0.0, 2.6), (0.3, 2.6), (0.5, 2.4), (5.0, 1.8)],
+)
+def test_what_is_prepared_in_the_time_of_the_wait_delays_nothing(
+    meant_ms: float, delays_ms: float
+) -> None:
+    noted: Noted = [*NOTED, ("meant", 0.0016, 0.0016 + meant_ms / 1e3)]
+    found = completion_of(noted, new=True, shown=True)
+    assert found is not None
+    assert found.added == pytest.approx(delays_ms)
+
+
 def test_what_the_engine_was_not_asked_for_is_no_completion_of_it() -> None:
     typed_through = [one for one in NOTED if one[0] != "engine"]
     assert completion_of(typed_through, new=False, shown=True) is None

@@ -58,7 +58,8 @@ class Asked(msgspec.Struct, frozen=True):
     """From the reading to the written answer, without the engine and the wait."""
     added: float
     """What of it comes later than the engine's time and the wait as it was meant would have it:
-    what is prepared while the server waits for the next key anyway delays nothing."""
+    what is prepared while the server waits for the next key anyway delays nothing. Never less than
+    what comes behind the wait, though the wait itself may end a little early."""
     own: float
     """What the loop ran for it with a processor, but for what it ran while the engine worked."""
     loop: float
@@ -189,6 +190,7 @@ def completion_of(noted: Noted, *, new: bool, shown: bool) -> Asked | None:
     between = ended - began - sum(b - a for a, b in away)
     meant = sum(b - a for name, a, b in noted if name == "meant")
     waited = sum(b - a for name, a, b in noted if name == "wait")
+    prepared = min((a for name, a, b in noted if name in ("engine", "wait")), default=began) - began
     beside = sum(ran(noted, *times)[1] for times in away)
     stages = {
         "message": 1e3 * (read[1] - began),
@@ -206,7 +208,7 @@ def completion_of(noted: Noted, *, new: bool, shown: bool) -> Asked | None:
         new=new,
         shown=shown,
         between=1e3 * between,
-        added=1e3 * (between - max(meant - waited, 0.0)),
+        added=1e3 * (between - min(max(meant - waited, 0.0), prepared)),
         own=processor - beside,
         loop=loop,
         processor=processor,

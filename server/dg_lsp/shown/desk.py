@@ -15,7 +15,7 @@ from dg_lsp.lines import Lines, split_lines
 from dg_lsp.notebooks import ALONE, Surroundings, language_of_cell
 from dg_lsp.prompts.view import CursorView, Snippet, view_at
 from dg_lsp.shown.changes import change_between
-from dg_lsp.shown.debounce import Habits
+from dg_lsp.shown.debounce import LATE_SECONDS, Habits
 from dg_lsp.shown.offer import Fate, Offer, moved, rests, typed_at, without_typed
 from dg_lsp.shown.pairs import may_be_paired
 from dg_lsp.shown.prefetch import Prefetch, as_if_taken
@@ -154,8 +154,8 @@ class Desk:
             if request.read_at is not None:
                 # The next key may come from the moment of this one on, also while we prepare.
                 wait -= self._clock() - request.read_at
-            if wait > 0:
-                await self._sleep(wait)
+            if wait > LATE_SECONDS:
+                await self._sleep(wait - LATE_SECONDS)
 
         completion = await completer.complete_at(
             request.view,
