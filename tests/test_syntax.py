@@ -12,11 +12,14 @@ import pytest
 from dg_lsp import suggestion
 from dg_lsp.scope import opens_block
 from dg_lsp.suggestion import Place, suggestion_of
+from dg_lsp.syntax import window as window_module
 from dg_lsp.syntax.checks import cut_where_parsed
-from dg_lsp.syntax.grammars import LANGUAGES, grammar_of
+from dg_lsp.syntax.grammars import LANGUAGES, grammar_of, parser_of
+from dg_lsp.syntax.parsing import parsed_soon
 from dg_lsp.syntax.window import AFTER_CHARS, BEFORE_CHARS, UNKNOWN, Window, window_of
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_sitter import Parser, Tree
 
 from tests.cursors import at_cursor
 
@@ -142,6 +145,61 @@ def test_what_takes_too_long_to_parse_is_not_tried_again_and_again(
     monkeypatch.setattr(Window, "faults_with", too_long)
     assert cut_where_parsed(window, "\n".join("ab" * 20)) == ""
     assert len(tried) <= 3
+
+
+_PROPOSED = st.text(st.sampled_from("ab(){}[]:;'\"\n %"), max_size=8)
+
+
+@given(
+    _PROPOSED,
+    _PROPOSED,
+    st.lists(_PROPOSED, max_size=12),
+    st.sampled_from(sorted(LANGUAGES)),
+    st.booleans(),
+)
+def test_a_window_says_of_a_text_what_it_would_say_of_it_alone(
+    before: str, after: str, texts: list[str], language: str, ipython: bool
+) -> None:
+    parser = parser_of(language)
+    assert parser is not None
+
+    def fresh() -> Window:
+        return Window(language, parser, before, after, ipython=ipython)
+
+    window = fresh()
+    for text in [*texts, *texts]:
+        alone = fresh()
+        told, tree = alone.faults_with(text), window.with_text(text)
+        assert window.faults_with(text) == told
+        assert tree is not None
+        assert str(tree.root_node) == str(alone.with_text(text).root_node)  # type: ignore[union-attr]
+
+
+def test_what_is_cut_back_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def noted(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
+        parsed.append(text)
+        return parsed_soon(parser, text, old)
+
+    monkeypatch.setattr(window_module, "parsed_soon", noted)
+    place = Place(view=at_cursor("def once(self):\n    s‸\n", "python"), multi_line=False)
+    assert suggestion.with_no_worse_syntax("elf.write(node.class)", place) == "elf.write"
+    assert len(parsed) >= 3
+    assert len(parsed) == len(set(parsed))
+
+
+def test_what_took_too_long_to_parse_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    window = window_of(at_cursor("x = tried(‸)\n", "python"))
+    assert window is not None
+
+    def too_long(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
+        raise ValueError
+
+    with monkeypatch.context() as busy:
+        busy.setattr(window_module, "parsed_soon", too_long)
+        assert window.faults_with("again") == UNKNOWN
+    assert window.faults_with("again") == 0
 
 
 def test_the_inside_of_a_huge_line_has_no_window() -> None:

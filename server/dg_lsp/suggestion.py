@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 
 import msgspec
 
@@ -41,7 +42,7 @@ _IMPORT = re.compile(r"(?:import|from|use|using|#include)\b")
 _WORD = re.compile(r"\w+")
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, dict=True):
     """Where a suggestion would stand, and whether it may be more than one line."""
 
     view: CursorView
@@ -58,10 +59,14 @@ class Place(msgspec.Struct, frozen=True):
         start = start and (before.find("\n", start) + 1 or start)
         return before[start:], self.view.after[:BALANCE_CHARS]
 
+    @cached_property
+    def balances(self) -> Balances:
+        """What `balance_with` needs to know, whatever the text."""
+        return Balances(*self.bracketed, self.view.language)
+
     def balance_with(self, text: str) -> Balance:
         """Brackets without a partner around the cursor once `text` stands there."""
-        before, after = self.bracketed
-        return Balances(before, after, self.view.language).with_text(text)
+        return self.balances.with_text(text)
 
     def faults_with(self, text: str) -> int:
         """How many these are."""

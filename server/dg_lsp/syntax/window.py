@@ -25,6 +25,8 @@ MOST_FAULTS = 8
 _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
 """Bytes around the cursor in which faults count."""
 _REMEMBERED = 16
+_REMEMBERED_TEXTS = 4
+"""Of one window: what was proposed, what was cut of it, and each is looked at twice."""
 _NAMES = {"json": "1"}
 """The simplest text that is something, where that is not a name."""
 UNKNOWN = 1_000_000
@@ -57,6 +59,8 @@ class Window:
         self.faults = self._faults(self.tree, len(self._head))
         """ERROR and MISSING nodes near the cursor in the text as it is."""
         self._bar: int | None = None
+        self._trees: dict[str, Tree] = {}
+        """With the texts that were last proposed."""
 
     @property
     def cursor(self) -> int:
@@ -65,6 +69,14 @@ class Window:
 
     def with_text(self, text: str) -> Tree | None:
         """The tree once `text` stands at the cursor; None when that takes too long to parse."""
+        tree = self._trees.get(text) or self._tree_with(text)
+        if tree is not None and text not in self._trees:
+            if len(self._trees) >= _REMEMBERED_TEXTS:
+                del self._trees[next(iter(self._trees))]
+            self._trees[text] = tree
+        return tree
+
+    def _tree_with(self, text: str) -> Tree | None:
         if self._cell is not None:
             # What stands on the line of a magic is the magic's.
             whole = as_python(self._cell[0] + text + self._cell[1])
