@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from dg_lsp.context import around as module
 from dg_lsp.context.around import NEAR_LINES, around
+from dg_lsp.context.library import words_in
 from dg_lsp.context.outline import outline_of
 from dg_lsp.lines import Lines
 from hypothesis import given
@@ -72,9 +75,15 @@ def test_any_text_tells_something(text: str, line: int) -> None:
     assert near.close <= near.words
 
 
-def test_typing_below_the_imports_parses_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dg_lsp.context import around as module
+@given(st.lists(st.text(st.sampled_from("ab_.:( 1é"), max_size=12), max_size=8))
+def test_names_with_a_dot_are_those_of_the_whole_text(lines: list[str]) -> None:
+    found = module._names_in(tuple(lines))
+    text = "\n".join(lines)
+    plain = re.findall(r"(?<![\w.])([A-Za-z_]\w*(?:\.\w+)*)(?:\.|::)([A-Za-z_]\w*)", text)
+    assert found == (words_in(text), frozenset(plain))
 
+
+def test_typing_below_the_imports_parses_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     module._imports.cache_clear()
     monkeypatch.setattr(module, "imports_of", lambda head, language: read.append(head) or ())

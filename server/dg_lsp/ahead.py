@@ -15,7 +15,7 @@ from dg_lsp.prompts.base import PromptFormat
 from dg_lsp.prompts.tokens import REMEMBERED_LINES
 
 BLOCK_LINES = 16
-MOST_LINES = REMEMBERED_LINES
+MOST_LINES = REMEMBERED_LINES // 2
 """Of one document, those around a line of it."""
 NEW_LINES = 8
 """A change that brings as many is looked through, too."""

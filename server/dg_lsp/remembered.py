@@ -10,6 +10,7 @@ Value = TypeVar("Value")
 
 class Remembered(Generic[Value]):
     """At most `most` values by text, in two generations: what nobody asks for in one is forgotten.
+    So half as many are surely kept.
 
     A look-up costs one of a dictionary or two, so that a thousand lines can be looked up for a key.
     Threads may share it: at worst something is made twice.
@@ -36,8 +37,12 @@ class Remembered(Generic[Value]):
         if None in found:
             old = self._old
             for number, text in enumerate(texts):
-                if found[number] is None and (known := old.pop(text, None)) is not None:
+                if found[number] is not None:
+                    continue
+                if (known := old.pop(text, None)) is not None:
                     found[number] = self.put(text, known)
+                else:  # the same text may have come before
+                    found[number] = self.get(text)
         return found
 
     def put(self, text: str, value: Value) -> Value:

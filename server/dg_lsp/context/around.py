@@ -36,7 +36,8 @@ _IMPORT = re.compile(
     r"|.*\brequire\s*\(|\s*[\w.]+\s+\"[\w./-]+\"$|\s*\"[\w./-]+\"$"
 )
 """What may be the start or the end of an import, in any language."""
-_DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.\w+)*)(?:\.|::)([A-Za-z_]\w*)")
+_DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*+(?:\.\w++)*)(?:\.|::)([A-Za-z_]\w*)")
+"""No part of a name is tried again: nothing but the whole of it stands before a dot."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -114,8 +115,9 @@ def _goes_on(line: str, following: str) -> bool:
 
 @lru_cache(_REMEMBERED_RUNS)
 def _names_in(lines: tuple[str, ...]) -> _Names:
-    text = "\n".join(lines)  # over whose breaks no name goes on
-    return _Names(words_in(text), frozenset(_DOTTED.findall(text)))
+    # Over line breaks no name goes on.
+    dotted = "\n".join([line for line in lines if "." in line or "::" in line])
+    return _Names(words_in("\n".join(lines)), frozenset(_DOTTED.findall(dotted)))
 
 
 def _code(lines: Lines, line: int, imports: tuple[Import, ...]) -> tuple[list[str], str, list[str]]:

@@ -20,8 +20,8 @@ MIN_MASKED = 8
 """A run of as many masks in a suggestion is a secret that was copied."""
 
 _LONGEST_REMEMBERED = 2_000
-_remembered: Remembered[str] = Remembered(32_768)
-"""Lines and what is shown of them."""
+_remembered: Remembered[str] = Remembered(65_536)
+"""Lines and what is shown of them; as many as have their ids kept."""
 _KEPT = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """All but what anybody takes for a line break."""
 _MASKED = re.compile(rf"{MASK}{{{MIN_MASKED},}}|://[^\s/@:]*:{MASK}+@")

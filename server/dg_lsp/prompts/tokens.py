@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
+from typing import cast
 
 from dg_engine.tokenizer import Tokenizer
 
@@ -18,8 +19,9 @@ START_STEP = 64
 """Tokens by which the start of a prefix moves: between two moves every prompt starts alike, and
 the engine's prefix cache holds."""
 
-REMEMBERED_LINES = 32_768
-"""Lines whose ids are kept, of all documents: those of a file of a megabyte."""
+REMEMBERED_LINES = 65_536
+"""Lines whose ids are kept, of all documents: twice those of a file of a megabyte, for half may be
+forgotten (`Remembered`)."""
 LONGEST_CHARACTER = 4
 """Bytes of UTF-8, so tokens of a byte-level vocabulary, that one character may be spread over."""
 _CUT_CHARACTER = "\ufffd"
@@ -112,6 +114,8 @@ class LineTokens:
     def pieces(self, pieces: Sequence[str]) -> list[Ids]:
         """As `piece`, of each."""
         found = self._remembered.get_all(pieces)
+        if None not in found:
+            return cast("list[Ids]", found)
         return [
             self.piece(piece) if ids is None else ids
             for piece, ids in zip(pieces, found, strict=True)
