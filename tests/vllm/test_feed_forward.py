@@ -14,7 +14,7 @@ from torch import Tensor
 
 gemma4 = pytest.importorskip("vllm.model_executor.models.gemma4")
 
-from dg_engine.vllm_plugin import feed_forward  # noqa: E402 - vLLM comes first
+from dg_engine.vllm_plugin import feed_forward, fused_layers  # noqa: E402 - vLLM comes first
 from dg_engine.vllm_plugin.compat import knows_layers  # noqa: E402
 from dg_engine.vllm_plugin.feed_forward import Unfit  # noqa: E402
 
@@ -58,9 +58,9 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
         return hidden_states, None
 
     monkeypatch.setattr(gemma4.Gemma4DecoderLayer, "forward", upstream)
-    feed_forward._let_layers_choose()
+    fused_layers._let_layers_choose()
     once = gemma4.Gemma4DecoderLayer.forward
-    feed_forward._let_layers_choose()
+    fused_layers._let_layers_choose()
     assert gemma4.Gemma4DecoderLayer.forward is once
     return seen
 
@@ -94,7 +94,7 @@ def test_what_is_not_fp8_by_channel_has_no_block():
     with pytest.raises(Unfit, match="not FP8"):
         feed_forward.weights_of(linear)
     model = torch.nn.Sequential(linear)
-    assert feed_forward.fuse(model, torch.device("cpu")) == 0
+    assert fused_layers.fuse(model, torch.device("cpu")) == 0
 
 
 class CompressedTensorsW8A8Fp8MoEMethod:

@@ -11,7 +11,6 @@ are ours where an expert has few rows, and vLLM's Triton kernel with our tilings
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import torch
@@ -24,7 +23,6 @@ from vllm import _custom_ops as vllm_ops
 from vllm.model_executor.layers.fused_moe import fused_moe
 from vllm.model_executor.models import gemma4
 
-LOG = logging.getLogger(__name__)
 NAME = "dg_feed_forward"
 """Attribute of a decoder layer: the name of its block here, or nothing where upstream's runs."""
 WHOLE = "dg_whole_layer"
@@ -92,7 +90,7 @@ class FeedForward:
     def _parts(self, attended: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Output of the dense part, of each chosen expert, and the sum that both read."""
         entered = enter(attended, residual, self._norms)
-        main, side = torch.cuda.current_stream(), _side_stream(attended.device)
+        main, side = torch.cuda.current_stream(), side_stream(attended.device)
         side.wait_stream(main)
         with torch.cuda.stream(side):
             dense = self._dense(entered)
@@ -185,11 +183,18 @@ def weights_of(linear: Any) -> tuple[Tensor, Tensor]:
     return weight, scales
 
 
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """Where a device runs dense parts; made before a forward is captured."""
     key = device.index or 0
     if key not in _side:
         _side[key] = torch.cuda.Stream(device)
     return _side[key]
+
+
+def keep_block(name: str, layer: Any) -> FeedForward:
+    """The block of a layer, for `feed_forward_op` by this name; raises Unfit."""
+    block = _blocks[name] = FeedForward(layer)
+    return block
 
 
 @torch.library.custom_op("dg_lsp::feed_forward", mutates_args=())
@@ -201,62 +206,3 @@ def feed_forward_op(attended: Tensor, residual: Tensor, name: str) -> Tensor:
 @feed_forward_op.register_fake
 def _(attended: Tensor, residual: Tensor, name: str) -> Tensor:
     return torch.empty_like(residual)
-
-
-def fuse(model: torch.nn.Module, device: torch.device, whole: bool = False) -> int:
-    """Give every decoder layer that fits its block; returns how many have one.
-
-    With `whole`, what stands in front of the blocks comes in few launches too where it can:
-    see dg_engine.vllm_plugin.whole_layers.
-    """
-    found: dict[str, Any] = {}
-    for name, layer in model.named_modules():
-        if not isinstance(layer, gemma4.Gemma4DecoderLayer):
-            continue
-        try:
-            _blocks[name] = FeedForward(layer)
-        except (Unfit, AttributeError) as error:
-            LOG.info("Layer %s runs as vLLM has it: %s", name, error)
-            continue
-        setattr(layer, NAME, name)
-        found[name] = layer
-    if found:
-        _side_stream(device)
-        if whole:
-            from dg_engine.vllm_plugin.whole_layers import join
-
-            join(found, {name: _blocks[name] for name in found})
-        _let_layers_choose()
-    return len(found)
-
-
-def _let_layers_choose() -> None:
-    """Have decoder layers use their block where they have one; idempotent."""
-    layer: Any = gemma4.Gemma4DecoderLayer
-    upstream: Any = layer.forward
-    if getattr(upstream, "canvases", False):
-        return
-
-    def forward(
-        self: Any,
-        positions: Tensor,
-        hidden_states: Tensor,
-        residual: Any,
-        per_layer_input: Tensor | None = None,
-        **further: Any,
-    ) -> tuple[Tensor, Any]:
-        name = getattr(self, NAME, None)
-        if name is None or per_layer_input is not None:
-            return upstream(
-                self, positions, hidden_states, residual, per_layer_input=per_layer_input, **further
-            )
-        run = getattr(self, WHOLE, None)
-        if run is not None:
-            return run(positions, hidden_states, residual)
-        attended = self.self_attn(
-            positions=positions, hidden_states=self.input_layernorm(hidden_states), **further
-        )
-        return feed_forward_op(attended, hidden_states, name), None
-
-    forward.canvases = True
-    layer.forward = forward

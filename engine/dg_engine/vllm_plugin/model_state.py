@@ -68,7 +68,7 @@ class CanvasModelState(DiffusionGemmaModelState):
         self.diffusion_states = _UpstreamView(self.states)
         self.model.diffusion_states = self.diffusion_states
         if fuses_layers(vllm_config):
-            from dg_engine.vllm_plugin.feed_forward import fuse
+            from dg_engine.vllm_plugin.fused_layers import fuse
 
             fused = fuse(model, device, whole=joins_layers(vllm_config))
             LOG.info("%d layers run in fewer launches.", fused)
