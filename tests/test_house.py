@@ -202,3 +202,16 @@ def test_the_locks_agree() -> None:
         return set(re.findall(r"^[a-z0-9.-]+==\S+", text, re.MULTILINE))
 
     assert versions("runtime") <= versions("dev")
+
+
+def test_keys_of_vllms_configuration_are_spelled_in_one_place_and_told() -> None:
+    from dg_engine.vllm_plugin import options
+
+    told = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    keys = {value for name, value in vars(options).items() if name.isupper()}
+    assert len(keys) == 4
+    for key in keys:
+        assert f"`{key}`" in told or f'"{key}"' in told
+    sources = [path for path in (ROOT / "engine").rglob("*.py") if path.name != "options.py"]
+    spelled = [path for path in sources if any(key in path.read_text("utf-8") for key in keys)]
+    assert spelled == []

@@ -30,6 +30,12 @@ from dg_engine.model_config import ModelConfig, read_config
 from dg_engine.tokenizer import Tokenizer
 from dg_engine.vllm_plugin.compat import installed_version, refusal
 from dg_engine.vllm_plugin.drafts import Code, Draft, unpack_drafts
+from dg_engine.vllm_plugin.options import (
+    CONDITIONING_TOP_K,
+    FP8_HEAD,
+    FUSED_LAYERS,
+    JOINED_CANVASES,
+)
 from dg_engine.vllm_plugin.register import MASK_RULE, register_anchored
 from dg_engine.vllm_plugin.request import CanvasRequest
 from dg_engine.vllm_plugin.vocabulary import VocabularySets
@@ -238,10 +244,10 @@ def _load(folder: Path, config: ModelConfig, options: VllmOptions) -> Any:
         # No image ever comes, so its tower is neither built nor held.
         "hf_overrides": {"vision_config": None},
         "additional_config": {
-            "dg_conditioning_top_k": options.conditioning_top_k,
-            "dg_fp8_head": options.fp8_head,
-            "dg_fused_layers": options.fused_layers,
-            "dg_joined_canvases": options.joined_canvases,
+            CONDITIONING_TOP_K: options.conditioning_top_k,
+            FP8_HEAD: options.fp8_head,
+            FUSED_LAYERS: options.fused_layers,
+            JOINED_CANVASES: options.joined_canvases,
         },
         "disable_log_stats": True,
         "enable_log_requests": False,

@@ -107,7 +107,8 @@ async def test_cancels_at_any_time_leave_no_slot_or_block(joining: Any):
 async def test_only_an_attention_that_tells_rows_apart_joins():
     from types import SimpleNamespace
 
-    from dg_engine.vllm_plugin.joining import KEY, joins_canvases
+    from dg_engine.vllm_plugin.joining import joins_canvases
+    from dg_engine.vllm_plugin.options import JOINED_CANVASES
 
     def config(backend: str | None, device: str = "cuda", **changed: Any) -> Any:
         parallel = {"pipeline_parallel_size": 1, "decode_context_parallel_size": 1}
@@ -123,4 +124,4 @@ async def test_only_an_attention_that_tells_rows_apart_joins():
     assert not joins_canvases(config(None, "cpu"), MaskRule.SYMMETRIC)
     assert not joins_canvases(config("FLASH_ATTN"), MaskRule.ANCHORED)
     assert not joins_canvases(config("CUSTOM", pipeline_parallel_size=2), None)
-    assert not joins_canvases(config("CUSTOM", additional={KEY: False}), None)
+    assert not joins_canvases(config("CUSTOM", additional={JOINED_CANVASES: False}), None)

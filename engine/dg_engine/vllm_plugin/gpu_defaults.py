@@ -15,6 +15,7 @@ from typing import Any
 
 from dg_engine.vllm_plugin.compat import installed_version, knows_layers
 from dg_engine.vllm_plugin.joining import BESIDE_CANVAS
+from dg_engine.vllm_plugin.options import FUSED_LAYERS
 
 TILINGS = Path(__file__).parent / "moe_tilings"
 """Files that vLLM reads for its Triton experts, by size, GPU and dtype; see bench/gpu/moe.py."""
@@ -31,8 +32,6 @@ SMALLER = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192)
 TRITON = "triton"
 OURS = "CUSTOM"
 """vLLM's name of an attention backend that a plugin brings."""
-FUSED_LAYERS = "dg_fused_layers"
-"""Key of vLLM's `additional_config`: false leaves the layers as upstream has them."""
 FUSED_SINCE = (9, 0)
 """Compute capability, of Hopper."""
 

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from dg_engine.job import MaskRule
+from dg_engine.vllm_plugin.options import JOINED_CANVASES
 
-KEY = "dg_joined_canvases"
-"""Of vLLM's `additional_config`: false gives the end of every prompt a forward of its own."""
 LEADING = "dg_leading"
 """Attribute of attention metadata: how many of each sequence's first rows are causal, int32
 [sequences]."""
@@ -34,7 +33,7 @@ def joins_canvases(vllm_config: Any, mask_rule: str | None) -> bool:
     )  # fmt: skip
     parallel = vllm_config.parallel_config
     return (
-        bool(vllm_config.additional_config.get(KEY, True))
+        bool(vllm_config.additional_config.get(JOINED_CANVASES, True))
         and (backend == "CUSTOM" or in_torch)
         and parallel.pipeline_parallel_size == 1
         and parallel.decode_context_parallel_size == 1

@@ -30,16 +30,13 @@ from dg_engine.vllm_plugin.conditioning import Conditioning
 from dg_engine.vllm_plugin.fp8_head import Fp8Head
 from dg_engine.vllm_plugin.gpu_defaults import fuses_layers, joins_layers
 from dg_engine.vllm_plugin.joining import LeadingRows
+from dg_engine.vllm_plugin.options import CONDITIONING_TOP_K, FP8_HEAD
 from dg_engine.vllm_plugin.progress import Batch
 from dg_engine.vllm_plugin.request import plain_request, read_request
 from dg_engine.vllm_plugin.states import CanvasStates, Phase, Whole
 from dg_engine.vllm_plugin.vocabulary import VocabularySets, vocabulary_sets
 
 LOG = logging.getLogger(__name__)
-CONDITIONING_TOP_K = "dg_conditioning_top_k"
-"""Key of vLLM's `additional_config`: see CanvasSampler."""
-FP8_HEAD = "dg_fp8_head"
-"""Likewise: see Fp8Head."""
 MAX_TOP_K = 64
 """Of the kernel."""
 
