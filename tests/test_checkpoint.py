@@ -74,10 +74,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         "lacks or misstates 'hidden_size'",
     ),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
-    "truncated weights": (truncate, r"bytes long but its header asks for"),
+    "truncated weights": (truncate, r"is truncated \(\d+ of \d+ bytes\)"),
     "not safetensors": (
         lambda f: (f / "model.safetensors").write_bytes(b"\x80\x04" * 400),
-        "is no safetensors file",
+        "is not a safetensors file",
     ),
     "a tensor is missing": (drop_tensor, r"has no tensor model.decoder.layers.2.mlp.up_proj"),
     "shapes of another model": (

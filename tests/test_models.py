@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from dg_engine.engine import EngineError
-from dg_engine.models import find_model, list_models, verify_model
+from dg_engine.models import find_model, list_models, verify_model, weight_files
 
 
 def safetensors(tensors: dict[str, int]) -> bytes:
@@ -209,6 +209,25 @@ def test_damage_gets_one_sentence_that_names_the_file(damage: str, tmp_path: Pat
     named = [problem for problem in problems if file in problem and words in problem]
     assert named, problems
     assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_loaded_is_what_is_verified(damage: str, tmp_path: Path) -> None:
+    do, file, words = DAMAGE[damage]
+    model = write_model(tmp_path / "m")
+    whole = weight_files(model)
+    assert sorted(path.name for path in whole) == sorted(
+        p.name for p in model.glob("*.safetensors")
+    )
+    do(model)
+    about_weights = "safetensors" in file and words != "sha256"
+    if not about_weights and file != "index.json":
+        assert weight_files(model) == whole
+        return
+    with pytest.raises(EngineError) as caught:
+        weight_files(model)
+    assert str(caught.value) in verify_model(model)
+    assert words in str(caught.value)
 
 
 def test_sizes_alone_find_truncation_without_hashing(tmp_path: Path) -> None:

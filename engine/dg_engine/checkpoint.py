@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,52 +10,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from dg_engine.engine import EngineError
-
-
-def shard_paths(folder: Path) -> list[Path]:
-    """The safetensors files of a folder, by its index or the one-file name.
-
-    Raises EngineError with one sentence for a missing shard or a folder without safetensors.
-    """
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            weight_map = cast(dict[str, str], json.loads(index.read_text())["weight_map"])
-        except (OSError, ValueError, KeyError) as error:
-            raise EngineError(f"{index} cannot be used ({error}); copy the file again.") from error
-        paths = sorted({folder / name for name in weight_map.values()})
-    else:
-        paths = [folder / "model.safetensors"]
-    for path in paths:
-        if path.parent != folder:
-            raise EngineError(f"{index} points outside its folder ({path}); copy it again.")
-        if not path.is_file():
-            raise EngineError(f"{path} is missing; copy the checkpoint's safetensors files again.")
-    return paths
-
-
-def check_shard(path: Path) -> None:
-    """Raise EngineError unless the file is as long as its own header says."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        prefix = file.read(8)
-        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
-        if not 2 <= length <= min(size - 8, 100_000_000):
-            raise EngineError(f"{path} is no safetensors file; copy it again.")
-        try:
-            header = cast(dict[str, dict[str, Any]], json.loads(file.read(length)))
-            end = max(
-                (int(entry["data_offsets"][1]) for name, entry in header.items()
-                 if name != "__metadata__"),
-                default=0,
-            )  # fmt: skip
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise EngineError(f"{path} has a broken header; copy it again.") from error
-    expected = 8 + length + end
-    if size != expected:
-        raise EngineError(
-            f"{path} is {size:,} bytes long but its header asks for {expected:,}; copy it again."
-        )
+from dg_engine.models import weight_files
 
 
 class Weights:
@@ -68,8 +21,7 @@ class Weights:
         self._dtype = dtype
         self._device = device
         self._files: dict[str, Any] = {}
-        for path in shard_paths(folder):
-            check_shard(path)
+        for path in weight_files(folder):
             try:
                 handle: Any = safe_open(str(path), framework="pt")
             except (SafetensorError, OSError) as error:

@@ -103,13 +103,27 @@ def verify_model(path: Path, *, digests: bool = True) -> list[str]:
     """
     if not path.is_dir():
         return [f"{path} is not a folder; give the folder that holds {CONFIG}."]
+    tensors_of = _tensors_of(path)
     return [
         *_config_problems(path / CONFIG),
         *_presence_problems(path / TOKENIZER),
         *_pickle_problems(path),
-        *_shard_problems(path),
+        *([tensors_of] if isinstance(tensors_of, str) else _shard_problems(path, tensors_of)),
         *(_digest_problems(path) if digests else ()),
     ]
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder, by its index or the one-file name.
+
+    Raises EngineError with one sentence unless all are there and as long as their headers say.
+    """
+    tensors_of = _tensors_of(folder)
+    if isinstance(tensors_of, str):
+        raise EngineError(tensors_of)
+    for problem in _shard_problems(folder, tensors_of):
+        raise EngineError(problem)
+    return [folder / shard for shard in tensors_of]
 
 
 _PICKLE_ADVICE = "it could run code, so it is never read; convert it to safetensors and delete it"
@@ -162,29 +176,29 @@ def _config_problems(path: Path) -> Iterator[str]:
         )
 
 
-def _shard_problems(folder: Path) -> Iterator[str]:
+def _tensors_of(folder: Path) -> dict[str, frozenset[str]] | str:
+    """The tensors that each weight file is to hold, by its name in the index; nothing is known of
+    those of a folder without one. Or one sentence on why that cannot be told."""
     if not (folder / INDEX).exists():
-        if (folder / SINGLE_SHARD).exists():
-            yield from _weights_problems(folder / SINGLE_SHARD, frozenset())
-        else:
-            yield f"{folder / SINGLE_SHARD} is missing; copy the checkpoint's weights there."
-        return
+        return {SINGLE_SHARD: frozenset()}
     index = _read_object(folder / INDEX)
     if isinstance(index, str):
-        yield index
-        return
+        return index
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        yield f"{folder / INDEX} has no weight_map; copy it again."
-        return
+        return f"{folder / INDEX} has no weight_map; copy it again."
     tensors_of: dict[str, set[str]] = {}
     for tensor, shard in cast("dict[str, object]", weight_map).items():
         tensors_of.setdefault(str(shard), set()).add(tensor)
-    for shard, tensors in sorted(tensors_of.items()):
+    return {shard: frozenset(tensors) for shard, tensors in sorted(tensors_of.items())}
+
+
+def _shard_problems(folder: Path, tensors_of: dict[str, frozenset[str]]) -> Iterator[str]:
+    for shard, tensors in tensors_of.items():
         if Path(shard).name != shard:
             yield f"{folder / INDEX} points outside its folder ({shard}); copy it again."
         else:
-            yield from _weights_problems(folder / shard, frozenset(tensors))
+            yield from _weights_problems(folder / shard, tensors)
 
 
 def _weights_problems(path: Path, promised: frozenset[str]) -> Iterator[str]:
