@@ -21,6 +21,7 @@ from dg_lsp.editing import SECRET_IN_LINES, Editing
 from dg_lsp.filling import Filling
 from dg_lsp.jobs import filled_in, hole_job
 from dg_lsp.languages import language_of
+from dg_lsp.laps import Laps
 from dg_lsp.lines import Lines
 from dg_lsp.privacy.views import prompt_view
 from dg_lsp.prompts.base import PromptFormat
@@ -42,7 +43,6 @@ from dg_lsp.runner import Answer, Runner, reason_of
 from dg_lsp.scope import opens_block
 from dg_lsp.shown.memory import Memory, key_of
 from dg_lsp.shown.warm import warm_job
-from dg_lsp.stopwatch import Stopwatch
 from dg_lsp.suggestion import Place, suggestion_of
 from dg_lsp.syntax.window import window_of
 
@@ -133,7 +133,7 @@ class Completer:
         prompt and canvas is remembered. `goes_on` is what an earlier answer says for this place;
         the job starts from it.
         """
-        watch = Stopwatch(self._clock)
+        watch = Laps(self._clock)
         blocks = opens_block(view) if multi_line is None else multi_line
         spent = self.prompt_format.encode_ms
         shown, is_masked = prompt_view(view, self.settings.budget)

@@ -26,6 +26,7 @@ from dg_lsp.drafts import width_of
 from dg_lsp.edit_windows import Room, end_of, windows_of
 from dg_lsp.indentation import habit_around, in_habit, with_endings_of
 from dg_lsp.jobs import edit_job, filled_in, hole_job
+from dg_lsp.laps import Laps
 from dg_lsp.lines import body_of
 from dg_lsp.privacy.secrets import holds_mask, masked
 from dg_lsp.privacy.views import masked_around
@@ -34,7 +35,6 @@ from dg_lsp.prompts.settings import InfillSettings
 from dg_lsp.prompts.view import CursorView, newline_of, unix, view_at
 from dg_lsp.results import Edit, EditDraft, EditRequest, OnEditDraft
 from dg_lsp.runner import Answer, Runner, reason_of
-from dg_lsp.stopwatch import Stopwatch
 from dg_lsp.syntax.window import window_of
 
 SECRET_IN_LINES = (
@@ -70,7 +70,7 @@ class Editing:
     ) -> Edit:
         """The new lines, or the old ones and why."""
         spent = self.prompt_format.encode_ms
-        work = _Work(self, asked, settings, on_draft, deadline_ms)
+        work = _OneEdit(self, asked, settings, on_draft, deadline_ms)
         view, shown = masked_around(work.view, work.region)
         if shown != work.region:
             return work.refused(SECRET_IN_LINES)
@@ -87,7 +87,7 @@ class Editing:
         return work.edit()
 
 
-class _Work:
+class _OneEdit:
     """One edit being made. The text that jobs see begins with the line break before the lines:
     tokens hold it together with the first line's indentation."""
 
@@ -103,7 +103,7 @@ class _Work:
         self.asked = asked
         self.settings = settings
         self.format = editing.prompt_format
-        self.watch = Stopwatch(editing.clock)
+        self.watch = Laps(editing.clock)
         chosen = asked.lines.between(asked.first, asked.last + 1)
         self.kept = "".join(chosen[:-1]) + body_of(chosen[-1])
         """The old text, line breaks as they are."""

@@ -56,7 +56,7 @@ class Filling:
         self, asked: FillRequest, settings: InfillSettings, *, deadline_ms: int | None = None
     ) -> Fill:
         """A text for each mark, empty where there is none, and why."""
-        work = _Work(self, asked, settings, deadline_ms)
+        work = _OneFill(self, asked, settings, deadline_ms)
         encode = self.prompt_format.encode
         room = max(settings.edit.canvas - settings.judge_pins, 1)
         widest = max(work.widths)
@@ -81,7 +81,7 @@ class Filling:
         return work.fill_of(texts)
 
 
-class _Work:
+class _OneFill:
     """The marks of one request being filled."""
 
     def __init__(

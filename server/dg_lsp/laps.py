@@ -1,4 +1,4 @@
-"""Milliseconds by stage."""
+"""Milliseconds of stages that follow each other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dg_engine.job import Frame
 
 
-class Stopwatch:
-    """Milliseconds by stage since it was made."""
+class Laps:
+    """Milliseconds by stage since it was made, each from the end of the one before it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
