@@ -16,7 +16,7 @@ import torch
 from dg_engine.loader import load
 from dg_engine.tokenizer import Tokenizer
 from dg_engine.torch_engine import TorchEngine
-from dg_lsp.bench.cases import Subject, case_of
+from dg_lsp.bench.cases import Subject, case_of, last_frame, shown
 from dg_lsp.bench.curve import curve_of, point_at, threshold_for
 from dg_lsp.bench.drive import Plan, drive, fingerprint, sampled
 from dg_lsp.bench.figures import Digest, digest_of, figures_of
@@ -26,6 +26,7 @@ from dg_lsp.bench.methods import METHODS, WIDTHS, known_methods
 from dg_lsp.bench.outcome import Filled, Outcome, outcome_of
 from dg_lsp.bench.score import parses_between
 from dg_lsp.bench.tables import markdown
+from dg_lsp.jobs import filled_in
 from dg_lsp.prompts import prompt_format_for
 
 from tests.bench_fixtures import model
@@ -35,6 +36,7 @@ __all__ = ["model"]
 
 HOLES = {
     "line": Hole("a", "def f(x):\n    ", "return x", "\n\ny = f(1)\n", "a.py", "line"),
+    "rest": Hole("f", "def f(x):\n    return ", "x + 123", "\n\ny = f(1)\n", "a.py", "rest"),
     "lines": Hole("b", "def f(x):\n    ", "x += 1\n    return x", "\n\nf(1)\n", "a.py", "lines"),
     "span": Hole("c", "def f(x):\n    ret", "urn x +", " 1\n", "a.py", "span"),
     "two": Hole("d", "a = ", "1", "\n", "a.py", "two", "\nb = ", "a + 1"),
@@ -74,6 +76,27 @@ async def test_the_first_step_chooses_one_width_and_pays_for_both_jobs(subject: 
     assert filled is not None
     assert filled.steps <= 1 + 4
     assert filled.forwards >= filled.steps
+
+
+@pytest.mark.asyncio
+async def test_the_best_of_all_is_the_right_one_wherever_it_is_ranked(subject: Subject) -> None:
+    from dg_lsp.bench.methods import raced
+
+    seeded = msgspec.structs.replace(subject.settings, seed=1)
+    subject = subject._replace(settings=seeded)
+    case = case_of(HOLES["rest"], subject)
+    frame, _ = await last_frame(subject.engine, raced(8, 2, alternatives=9)(case))
+    assert frame is not None
+    texts = [
+        shown(subject.prompts.answer(filled_in(case.job, ids, width)), case)
+        for ids, width in zip(frame.ids, frame.widths, strict=True)
+    ]
+    truth = next(text for text in reversed(texts) if text and text != texts[0])
+    method = METHODS["8 widths, 2 steps, the best of all"]
+    for wanted, found in ((truth, truth), ("none of them", texts[0])):
+        filled = await method.solve(subject, msgspec.structs.replace(HOLES["rest"], middle=wanted))
+        assert filled is not None
+        assert filled.texts == [found]
 
 
 @pytest.mark.asyncio

@@ -9,9 +9,20 @@ import msgspec
 from dg_engine.job import CanvasJob, Judge, JudgeKind, Role, Rule
 
 from dg_lsp.bench import pairs, typed
-from dg_lsp.bench.cases import Answer, Case, Solve, Subject, ask, case_of, filled, last_frame
+from dg_lsp.bench.cases import (
+    Answer,
+    Case,
+    Solve,
+    Subject,
+    ask,
+    case_of,
+    filled,
+    last_frame,
+    shown,
+)
 from dg_lsp.bench.holes import Hole
-from dg_lsp.bench.outcome import Filled
+from dg_lsp.bench.outcome import Filled, outcome_of
+from dg_lsp.jobs import filled_in
 
 BuildJob = Callable[[Case], CanvasJob]
 ONE = frozenset({"line", "rest"})
@@ -158,6 +169,26 @@ def solved(build: BuildJob) -> Solve:
     return solve
 
 
+def best_of(count: int, steps: int) -> Solve:
+    """The right one of all candidates where one is: what a judge without faults would give."""
+
+    async def solve(subject: Subject, hole: Hole) -> Filled:
+        case = case_of(hole, subject)
+        job = raced(count, steps, alternatives=count + 1)(case)
+        frame, ms = await last_frame(subject.engine, job)
+        if frame is None or not frame.ids:
+            return filled(subject, Answer("", 0, 0, ms))
+        answers = [
+            Answer(shown(subject.prompts.answer(filled_in(job, ids, width)), case),
+                   frame.step, frame.forwards, ms, score, width)
+            for ids, width, score in zip(frame.ids, frame.widths, frame.scores, strict=True)
+        ]  # fmt: skip
+        found = [filled(subject, answer) for answer in answers]
+        return next((one for one in found if outcome_of(hole, one).exact), found[0])
+
+    return solve
+
+
 def by_first_step(count: int, steps: int) -> Solve:
     """The length whose first step is the most confident, then that one alone."""
 
@@ -208,6 +239,10 @@ METHODS: dict[str, Method] = {
         )
         for count in SUFFIX_TOKENS
         for with_line, end in ((True, ""), (False, ", no causal line"))
+    },
+    **{
+        f"{count} widths, {steps} steps, the best of all": Method(best_of(count, steps), only=ONE)
+        for count, steps in ((8, 2), (14, 4))
     },
     "8 widths, 4 steps, no causal line": Method(solved(raced(8, 4, causal_candidate=False))),
     "8 widths, 4 steps, holes may not end": Method(solved(raced(8, 4, may_end=False))),
