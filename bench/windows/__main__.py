@@ -46,6 +46,8 @@ LINES = (
     "    names = [name for name in values if name]",
 )
 HEAD = "import json\nfrom pathlib import Path\n\n\ndef step(first, second, values, table, path):\n"
+ROW = HEAD.count("\n")
+"""Where lines are begun."""
 
 
 class Round(msgspec.Struct):
@@ -79,7 +81,8 @@ class Window:
         self.uri = f"file:///windows/w{number}.py"
         self._rng = random.Random(number)
         self._version = 1
-        self._line = ""
+        self._count = 0
+        self._end = {"line": ROW, "character": 0}
 
     @classmethod
     async def open(cls, number: int) -> Window:
@@ -92,23 +95,24 @@ class Window:
         client.notify("textDocument/didOpen", {"textDocument": item})
         return window
 
+    def begin(self) -> str:
+        """A line to type, behind one that no other has stood behind: no answer is remembered."""
+        self._count += 1
+        return self._rng.choice(LINES)
+
     def type(self, text: str) -> Any:
         """Have the last line say that, and the request for what follows, which is sent."""
-        row = HEAD.count("\n")
         self._version += 1
+        place = {"line": ROW + 1, "character": len(text)}
         change = {
-            "range": {
-                "start": {"line": row, "character": 0},
-                "end": {"line": row, "character": len(self._line)},
-            },
-            "text": text,
+            "range": {"start": {"line": ROW, "character": 0}, "end": self._end},
+            "text": f"    first += {self._count}\n{text}",
         }
-        self._line = text
+        self._end = place
         document = {"uri": self.uri, "version": self._version}
         self.client.notify(
             "textDocument/didChange", {"textDocument": document, "contentChanges": [change]}
         )
-        place = {"line": row, "character": len(text)}
         params = {"textDocument": document, "position": place, "context": {"triggerKind": 1}}
         return self.client.send("textDocument/inlineCompletion", params)
 
@@ -116,7 +120,7 @@ class Window:
         """Begin a line now and then, wait for the answer, and note how long it took."""
         await asyncio.sleep(self._rng.random() * pause)
         while time.monotonic() < until:
-            line = self._rng.choice(LINES)
+            line = self.begin()
             request = self.type(line[: self._rng.randint(8, len(line) - 3)])
             answer = await request.answer
             ms.append((answer.at - request.at) * 1000)
@@ -130,7 +134,7 @@ class Window:
         """Type without a pause; how many keys."""
         keys = 0
         while time.monotonic() < until:
-            line = self._rng.choice(LINES)
+            line = self.begin()
             for end in range(4, len(line)):
                 self.type(line[:end])
                 keys += 1
