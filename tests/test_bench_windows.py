@@ -32,14 +32,14 @@ def test_the_soak_names_its_faults_and_what_was_broken() -> None:
     assert "- w1: request 7 had 2 responses" in soak_report(soak, plotted=False)
 
 
-def test_a_second_window_costs_what_came_with_it() -> None:
+def test_the_page_of_windows_says_what_was_counted() -> None:
     rounds = [
         Round(1, False, [80.0], 400.0, [10.0]),
         Round(2, False, [80.0, 81.0], 402.0, [10.0, 30.0]),
         Round(2, True, [80.0, 81.0], 402.0, [50.0], 700),
     ]
     busy = [Busy(False, [300.0], [310.0]), Busy(True, [90.0] * 2, [400.0] * 3)]
-    page = windows_report(rounds, 30, busy)
+    page = windows_report(rounds, 30, busy, 83.4)
     assert "A second window takes 83 MiB in all" in page
     assert "| 2 | floods | 50 | 50 | 1 | 700 | 81 | 402 |" in page
     assert "| as the others | 300 | 300 | 1 | 310 | 310 | 1 |" in page
