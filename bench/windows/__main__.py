@@ -233,7 +233,8 @@ def report(rounds: list[Round], seconds: float, busy: list[Busy], second_mib: fl
         "window but the first begins a line about once a second, asks for the rest and waits; "
         "times are from request to answer in these windows (with one window, in it).\n\n"
         f"A second window takes {second_mib:.0f} MiB in all: its server, and what daemon and "
-        "engine grow by. Other engines are behind each row below, whose memories differ by more.\n\n"
+        "engine grow by. Other engines are behind each row below, whose memories differ by "
+        "more.\n\n"
         "| windows | the first | p50 ms | p90 ms | answers | its keys | a server, MiB "
         "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows + _of_focus(busy)
     )
