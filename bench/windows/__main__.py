@@ -161,18 +161,18 @@ async def measure(count: int, seconds: float) -> list[Round]:
 
 
 async def measure_second(seconds: float) -> float:
-    """MiB that a second window takes: its server, and what daemon and engine grow by.
+    """MiB that a second window takes: its server, and what daemon and engine grow by until it has
+    its first answer.
 
-    The first one types before and meanwhile, so that no two engines are compared, whose memories
-    differ by more than that.
+    The first one has typed before, so that no two engines are compared: what one remembers of
+    prompts, whoever typed them, is more than a window takes.
     """
     windows = [await Window.open(0)]
     await windows[0].types(time.monotonic() + seconds, [])
     await asyncio.sleep(SETTLE_SECONDS)
     before = await _shared_mib()
     windows.append(await Window.open(1))
-    until = time.monotonic() + seconds
-    await asyncio.gather(*(window.types(until, []) for window in windows))
+    await windows[1].type(windows[1].begin()[:8]).answer
     await asyncio.sleep(SETTLE_SECONDS)
     more = _mib(windows[1].client.process.pid) + await _shared_mib() - before
     await _end(windows)
@@ -233,8 +233,9 @@ def report(rounds: list[Round], seconds: float, busy: list[Busy], second_mib: fl
         "window but the first begins a line about once a second, asks for the rest and waits; "
         "times are from request to answer in these windows (with one window, in it).\n\n"
         f"A second window takes {second_mib:.0f} MiB in all: its server, and what daemon and "
-        "engine grow by. Other engines are behind each row below, whose memories differ by "
-        "more.\n\n"
+        "engine grow by until it has its first answer. In the rows below an engine of its own is "
+        "behind each number of windows, which also holds what was typed: every line is a new "
+        "one.\n\n"
         "| windows | the first | p50 ms | p90 ms | answers | its keys | a server, MiB "
         "| daemon and engine, MiB |\n|---|---|---|---|---|---|---|---|\n" + rows + _of_focus(busy)
     )
