@@ -40,9 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def forward(layer: str, output: torch.Tensor) -> None:
     """A forward of TOKENS tokens over pages of nothing."""
-    implementation: Any = SimpleNamespace(
-        head_size=HEAD, scale=0.5, _window=7, _rule="symmetric", _flash=None, _canvas=256
-    )
+    implementation: Any = SimpleNamespace(head_size=HEAD, scale=0.5, _window=7, _rule="symmetric")
     metadata = SimpleNamespace(
         mm_prefix_range=None, num_actual_tokens=TOKENS, causal=False,
         seq_lens=torch.tensor([TOKENS]), block_table=None, query_start_loc=None, max_seq_len=TOKENS,
