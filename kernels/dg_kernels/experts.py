@@ -23,6 +23,11 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from dg_kernels.reference import Places
 
+try:
+    from dg_kernels import hopper_experts
+except ImportError:  # a Triton without Gluon, or with another one
+    hopper_experts = None
+
 
 class ProductTiling(NamedTuple):
     """How a product is cut."""
@@ -44,7 +49,7 @@ def _sums(a, b, c, d):
 
 @triton.jit
 def _place_kernel(
-    ids, sorted_to, experts_to, total_to, count, EXPERTS: tl.constexpr, ROWS: tl.constexpr,
+    ids, sorted_to, experts_to, total_to, made_to, count, EXPERTS: tl.constexpr, ROWS: tl.constexpr,
     COUNT: tl.constexpr, BINS: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     mine = tl.program_id(0)
@@ -66,10 +71,10 @@ def _place_kernel(
         sorted_to + start + padding, tl.full([ROWS], 0, tl.int32) + count, mask=padding < own_padded
     )
     block = tl.arange(0, BLOCKS)
-    tl.store(
-        experts_to + start // ROWS + block, tl.full([BLOCKS], 0, tl.int32) + mine,
-        mask=block < own_padded // ROWS,
-    )  # fmt: skip
+    owned = block < own_padded // ROWS
+    nothing = tl.full([BLOCKS], 0, tl.int32)
+    tl.store(experts_to + start // ROWS + block, nothing + mine, mask=owned)
+    tl.store(made_to + start // ROWS + block, nothing, mask=owned)
     if mine == 0:
         tl.store(total_to, tl.sum(padded, 0))
 
@@ -111,7 +116,11 @@ def _multiply_kernel(
         if WEIGHTED:
             sums = sums * tl.load(weights + place, mask=inside, other=0.0)[None, :]
         to = out + place.to(tl.int64)[None, :] * columns + output[:, None]
-        tl.store(to, sums.to(out.dtype.element_ty), mask=held[:, None] & inside[None, :])
+        # What is read again soon stays in the L2, where it displaces weights.
+        tl.store(
+            to, sums.to(out.dtype.element_ty), mask=held[:, None] & inside[None, :],
+            eviction_policy="evict_last",
+        )  # fmt: skip
 
 
 def place(ids: Tensor, experts: int, block: int) -> Places:
@@ -130,7 +139,10 @@ def place(ids: Tensor, experts: int, block: int) -> Places:
     blocks = min(count, experts + count // block)
     to: dict[str, Any] = {"dtype": torch.int32, "device": ids.device}
     places = Places(
-        torch.empty(blocks * block, **to), torch.empty(blocks, **to), torch.empty(1, **to)
+        torch.empty(blocks * block, **to),
+        torch.empty(blocks, **to),
+        torch.empty(1, **to),
+        torch.empty(blocks, **to),
     )
     _place_kernel[(experts,)](
         ids, *places, count, EXPERTS=experts, ROWS=block,
@@ -180,12 +192,17 @@ def multiply(
     )
     most = places.experts.shape[0] * math.ceil(columns / cut.columns)
     _multiply_kernel[(min(cut.programs, most) if cut.programs else most,)](
-        rows, row_scales, table, expert_scales, weights, *places, out, count, columns, depth,
+        rows, row_scales, table, expert_scales, weights, *places[:3], out, count, columns, depth,
         COPIES=copies, WEIGHTED=weights is not None, ROWS=block, COLUMNS=cut.columns,
         DEPTH=cut.depth, WHOLE=depth % cut.depth == 0, PROGRAMS=cut.programs,
         STAGES=cut.stages, num_warps=cut.warps,
     )  # fmt: skip
     return out
+
+
+def one_launch(experts_in: Tensor, experts_out: Tensor, block: int) -> bool:
+    """Whether `dg_kernels.hopper_experts.feed` takes these experts, in blocks of so many rows."""
+    return hopper_experts is not None and hopper_experts.fits(experts_in, experts_out, block)
 
 
 def choose_block(assignments: int, experts: int) -> int:

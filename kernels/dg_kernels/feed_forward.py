@@ -5,7 +5,9 @@ and its residual, each through a norm of its own, and both are added up again th
 A launch here reads a row once and does all that follows before the next product: norms, sums,
 activations, and the FP8 of the rows with a scale for each. Rounding to the rows' dtype is where the
 model's own operations round. A row is so short that a launch is a chain of latencies: everything is
-asked for first, and sums that need not wait for each other share a turn of the warps.
+asked for first, and sums that need not wait for each other share a turn of the warps. What a launch
+writes stays in the L2 while the experts' weights pass it, for the launch that reads it and for the
+next layer's, which writes there again.
 Reference: dg_kernels.reference, by the same names.
 """
 
@@ -53,7 +55,8 @@ def _shrink(row, to, scale_to, column, inside, found, greatest, least):
     """Write a row in the dtype of `to`, and its scale; `found` is its greatest number's size."""
     scale = tl.maximum(found / greatest, least)
     shrunk = tl.minimum(tl.maximum(row / scale, -greatest), greatest)
-    tl.store(to + column, shrunk.to(to.dtype.element_ty), mask=inside)
+    rows = shrunk.to(to.dtype.element_ty)
+    tl.store(to + column, rows, mask=inside, eviction_policy="evict_last")
     tl.store(scale_to, scale)
 
 
@@ -84,11 +87,11 @@ def _enter_kernel(
     x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
     x = (x * attended_by.to(tl.float32)).to(kept).to(tl.float32)
     x = (x + behind.to(tl.float32)).to(kept)
-    tl.store(total + at + column, x, mask=inside)
+    tl.store(total + at + column, x, mask=inside, eviction_policy="evict_last")
     x = x.to(tl.float32)
     x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)
     asked = ((x * root).to(kept).to(tl.float32) * router_by.to(tl.float32)).to(kept)
-    tl.store(router + at + column, asked, mask=inside)
+    tl.store(router + at + column, asked, mask=inside, eviction_policy="evict_last")
     first = (x * dense_by.to(tl.float32)).to(kept).to(tl.float32)
     second = (x * routed_by.to(tl.float32)).to(kept).to(tl.float32)
     one, other = tl.reduce((tl.abs(first), tl.abs(second)), 0, _greater)
@@ -146,7 +149,7 @@ def _leave_kernel(
     x = (x * out_by.to(tl.float32)).to(kept).to(tl.float32)
     x = (x + behind.to(tl.float32)).to(kept)
     x = (x.to(tl.float32) * factor.to(tl.float32)).to(kept)
-    tl.store(out + at + column, x, mask=inside)
+    tl.store(out + at + column, x, mask=inside, eviction_policy="evict_last")
     if FOLLOWED:
         x = x.to(tl.float32)
         x = (x * _root(x, SIZE, epsilon)).to(kept).to(tl.float32)

@@ -167,7 +167,8 @@ def _store_rows(
     at = offset + row // GROUP
     head = key_head * GROUP + row % GROUP
     row_at = (first_token + at).to(gl.int64) * token_stride + head * head_stride
-    gl.store(out + row_at[:, None] + column[None, :], rows, mask=(at < count)[:, None])
+    to = out + row_at[:, None] + column[None, :]
+    gl.store(to, rows, mask=(at < count)[:, None], eviction_policy="evict_last")
 
 
 # A batch of another size is not another kernel.

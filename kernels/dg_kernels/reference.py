@@ -382,6 +382,8 @@ class Places(NamedTuple):
     """Expert of each block, int32."""
     total: Tensor
     """Rows in use, padding included, int32 [1]; what lies behind them means nothing."""
+    made: Tensor
+    """Zeros, int32 [blocks]: `dg_kernels.hopper_experts.feed` counts here, once."""
 
 
 def place(ids: Tensor, experts: int, block: int) -> Places:
@@ -399,6 +401,7 @@ def place(ids: Tensor, experts: int, block: int) -> Places:
         found,
         torch.tensor(of, dtype=torch.int32, device=ids.device),
         torch.tensor([len(found)], dtype=torch.int32, device=ids.device),
+        torch.zeros(len(of), dtype=torch.int32, device=ids.device),
     )
 
 
@@ -417,6 +420,23 @@ def multiply(
     scaled = experts.float() * expert_scales.view(*experts.shape[:2], 1)
     found = torch.einsum("acd,ad->ac", scaled[ids.flatten().long()], wide)
     return found if weights is None else found * weights.view(-1, 1)
+
+
+def feed(
+    rows: Tensor,
+    row_scales: Tensor,
+    experts_in: Tensor,
+    in_scales: Tensor,
+    experts_out: Tensor,
+    out_scales: Tensor,
+    ids: Tensor,
+    weights: Tensor,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """See dg_kernels.hopper_experts.feed; float32, with what lies between rounded to `dtype`."""
+    copies = ids.numel() // len(rows)
+    gate_up = multiply(rows, row_scales, experts_in, in_scales, ids, copies=copies).to(dtype)
+    return multiply(*activate(gate_up), experts_out, out_scales, ids, weights=weights)
 
 
 def leave(dense: Tensor, routed: Tensor, total: Tensor, norms: Norms, scalar: Tensor) -> Tensor:

@@ -55,8 +55,8 @@ def _rotate_kernel(
         low, high = low * cosine - high * sine, high * cosine + low * sine
     if first < HEADS:
         to = query + (row * HEADS + first + head[:, None]) * SIZE + column[None, :]
-        tl.store(to, low.to(kept))
-        tl.store(to + HALF, high.to(kept))
+        tl.store(to, low.to(kept), eviction_policy="evict_last")
+        tl.store(to + HALF, high.to(kept), eviction_policy="evict_last")
     elif slot >= 0:
         page, token = slot // page_size, slot % page_size
         if turned:

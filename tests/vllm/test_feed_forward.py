@@ -232,3 +232,45 @@ def test_few_rows_are_multiplied_by_our_kernel(
     monkeypatch.setattr(block, "_many", lambda *_: asked.append("vLLM's"))
     block._routed(SimpleNamespace(router=torch.zeros(rows, 32)))
     assert asked == ["ours" if ours else "vLLM's"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "takes", "launches"),
+    [(16, True, 1), (256, True, 1), (257, True, 3), (15, True, 3), (64, False, 3)],
+)
+def test_experts_take_one_launch_where_they_can(
+    monkeypatch: pytest.MonkeyPatch, rows: int, takes: bool, launches: int
+):
+    block = feed_forward.FeedForward(fp8_layer(32, 16))
+    asked: list[Any] = []
+
+    def feed(*given: Any, **options: Any) -> Tensor:
+        asked.append((given, options))
+        return torch.zeros(2 * rows, 32)
+
+    def multiply(*given: Any, **_: Any) -> Tensor:
+        asked.append(given)
+        return given[5]
+
+    ids = torch.tensor([[0, 3]], dtype=torch.int32).expand(rows, 2)
+    weights, places = torch.full((rows, 2), 0.5), object()
+    experts = feed_forward.routed_experts
+    monkeypatch.setattr(experts, "one_launch", lambda *_: takes)
+    monkeypatch.setattr(experts, "hopper_experts", SimpleNamespace(feed=feed))
+    monkeypatch.setattr(experts, "place", lambda *_: places)
+    monkeypatch.setattr(experts, "multiply", multiply)
+    monkeypatch.setattr(
+        feed_forward, "activate", lambda given: (asked.append(given), (given[:, :16], given))[1]
+    )
+    entered = SimpleNamespace(
+        routed=torch.zeros(rows, 32), routed_scales=torch.ones(rows, 1), total=torch.zeros(rows, 32)
+    )
+    out = block._few(entered, weights, ids)
+    assert out.shape == (rows, 2, 32)
+    assert len(asked) == launches
+    if launches == 1:
+        given, options = asked[0]
+        assert given[0] is entered.routed
+        assert given[6] is weights
+        assert given[7] is places
+        assert options == {"block": 32, "dtype": torch.float32}

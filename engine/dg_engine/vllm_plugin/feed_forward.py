@@ -3,7 +3,8 @@
 Upstream runs the dense part, the router and the experts one after another, each between norms and
 quantisation of its own. Here one launch makes what all three read, the dense part takes a stream of
 its own while the experts are chosen, and one launch adds up what comes of it. The experts' products
-are ours where an expert has few rows, and vLLM's Triton kernel with our tilings where it has many.
+are ours where an expert has few rows, on Hopper in one launch with the activation between them, and
+vLLM's Triton kernel with our tilings where it has many.
 """
 
 # vLLM is not part of the environment that types are checked in.
@@ -30,6 +31,8 @@ WHOLE = "dg_whole_layer"
 
 FEW_ROWS = range(8, 385)
 """Of a batch whose experts are multiplied by our kernel: where most experts have a block or two."""
+FED_ROWS = range(16, 257)
+"""Of a batch whose experts take one launch where they can: it was timed for so many rows."""
 DESCRIBED_BYTES = 16
 """A tensor descriptor's rows, FP8 here, are multiples of so many."""
 
@@ -123,6 +126,13 @@ class FeedForward:
         rows, (experts, inner, hidden) = len(ids), self._experts_in.shape
         block = routed_experts.choose_block(ids.numel(), experts)
         places = routed_experts.place(ids, experts, block)
+        of = self._experts_in, self._experts_out
+        if rows in FED_ROWS and routed_experts.one_launch(*of, block):
+            return routed_experts.hopper_experts.feed(
+                entered.routed, entered.routed_scales, self._experts_in, self._in_scales,
+                self._experts_out, self._out_scales, weights, places, block=block,
+                dtype=entered.total.dtype,
+            ).view(rows, self._chosen, hidden)  # fmt: skip
         gate_up = torch.empty(ids.numel(), inner, dtype=entered.total.dtype, device=ids.device)
         routed_experts.multiply(
             entered.routed, entered.routed_scales, self._experts_in, self._in_scales, places,
