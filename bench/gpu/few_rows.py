@@ -5,7 +5,7 @@
 Needs vLLM and a GPU. Random weights of the 26B-A4B model in FP8, three layers one after another,
 in a CUDA graph. For each number of rows every tiling of `dg_kernels.experts.multiply` is timed for
 both products beside vLLM's kernel with the tilings that the plugin gives it; then whole
-feed-forward blocks as the plugin runs them, by our products and by vLLM's.
+feed-forward blocks as the plugin runs them, by our products in one launch and apart, and by vLLM's.
 """
 
 from __future__ import annotations
@@ -229,6 +229,8 @@ def whole_blocks(count: int, blocks: list[Any]) -> dict[str, float]:
         found[name] = median_us(lambda: [block(*given) for block in blocks]) / len(blocks)
 
     timed("ours")
+    with changed(feed_forward, FED_ROWS=range(0)):
+        timed("ours, each launch apart")
     with changed(feed_forward, FEW_ROWS=range(0)):
         timed("vLLM's products")
     timed("ours again")

@@ -190,7 +190,8 @@ def hold(
         factor = gl.maximum(most / greatest, least)
         at = _where(number - first, IN_TURNS, OUT_TURNS, SETS)
         for turn in gl.static_range(OUT_TURNS):
-            row = parts[turn].to(gl.float32) / factor[:, None]
+            row = parts[turn].to(gl.float32)  # pyright: ignore[reportAttributeAccessIssue]
+            row = row / factor[:, None]
             row = gl.minimum(gl.maximum(row, -greatest), greatest)
             held.index(at + turn).store(row.to(fp8))
         factors.index(number % SETS).store(factor)
