@@ -19,7 +19,8 @@ import pytest
 import pytest_asyncio
 from dg_engine.daemon.link import DaemonEngine, ask
 from dg_engine.daemon.messages import DaemonStatus, FromWindow, packed
-from dg_engine.daemon.place import Place, runtime_place
+from dg_engine.daemon.place import Place
+from dg_engine.daemon.system import runtime_place
 from dg_engine.engine import EngineStatus
 from dg_engine.job import CanvasJob, Frame
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from dg_engine.client import EngineClient, LinkedEngine, OnStatus
 from dg_engine.daemon.daemon import Daemon, Limits
 from dg_engine.daemon.messages import Hello
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 
 CHILD = Path(__file__).with_name("scripted_child.py")
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from dg_engine.daemon.link import DaemonEngine, ask
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 from dg_engine.engine import EngineState
 from dg_engine.job import DoneKind, Priority
 
@@ -51,7 +51,7 @@ ATTACH = """
 import asyncio, sys
 from pathlib import Path
 from dg_engine.daemon.link import DaemonEngine, ask
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 
 async def main():
     engine = DaemonEngine(Path("scripted"), version="1.0", command=sys.argv[1:])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from dg_engine.daemon import daemon as daemon_module
-from dg_engine.daemon import link, place, posix
+from dg_engine.daemon import link, posix
 from dg_engine.daemon import system as system_module
 from dg_engine.daemon.daemon import Daemon, Limits
 from dg_engine.daemon.link import DaemonEngine, ask, quit_daemon
@@ -274,12 +274,11 @@ def test_its_place_is_the_users_folder_for_such_things(
 ) -> None:
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     for _ in range(2):
-        found = windows.pipe_place()
+        found = windows.runtime_place()
         assert (found.address, found.log) == (NAME, tmp_path / "dg-lsp" / "engine.log")
         assert found.folder.is_dir()
-    with monkeypatch.context() as during:
-        during.setattr(sys, "platform", "win32")
-        assert place.runtime_place().address == NAME
+    chosen = loaded(monkeypatch, "system")
+    assert chosen.runtime_place().address == NAME
 
 
 def test_a_place_that_cannot_be_is_a_sentence(
@@ -288,16 +287,16 @@ def test_a_place_that_cannot_be_is_a_sentence(
     for wrong in ("", "relative"):
         monkeypatch.setenv("LOCALAPPDATA", wrong)
         with pytest.raises(EngineError, match="LOCALAPPDATA is not"):
-            windows.pipe_place()
+            windows.runtime_place()
     (tmp_path / "dg-lsp").write_text("a file")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     with pytest.raises(EngineError, match="No engine can be shared in"):
-        windows.pipe_place()
+        windows.runtime_place()
     (tmp_path / "dg-lsp").unlink()
 
     monkeypatch.setattr(pipes, "user_sid", failing(5))
     with pytest.raises(EngineError, match="No engine can be shared in"):
-        windows.pipe_place()
+        windows.runtime_place()
 
 
 @pytest.mark.parametrize("job_lets_go", [True, False])
@@ -414,6 +413,7 @@ def test_commands_on_windows_ask_a_daemon_that_may_be_there(
 ) -> None:
     monkeypatch.setenv(WINDOWS_VARIABLE, "1")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    loaded(monkeypatch, "system")
     with monkeypatch.context() as during:
         during.setattr(sys, "platform", "win32")
         assert serve.place_of_daemon().address == NAME

@@ -87,6 +87,13 @@ VIOLATIONS = {
         },
         "torch is reached by dg_engine.deep <- dg_engine.sampler <- dg_lsp.a",
     ),
+    "a round of imports, one of them late": (
+        {
+            "dg_engine__a": "from dg_engine import b",
+            "dg_engine__b": "def f():\n    from dg_engine.a import name\n",
+        },
+        "imports never lead back",
+    ),
     "light engine module imports torch": (
         {"dg_engine__client": "import torch"},
         "torch is reached by dg_engine.client",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 from dg_engine.daemon.link import ask
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 from dg_lsp.bench.player import Pace
 from dg_lsp.bench.replay import SESSIONS, replay
 from dg_lsp.bench.score import quantile

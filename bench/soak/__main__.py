@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import psutil
 from dg_engine.daemon.link import ask
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 from dg_lsp.bench.score import quantile
 
 from bench.soak.plot import draw

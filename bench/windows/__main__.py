@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import psutil
 from dg_engine.daemon.link import ask
-from dg_engine.daemon.place import runtime_place
+from dg_engine.daemon.system import runtime_place
 from dg_lsp.bench.client import Client
 from dg_lsp.bench.replay import until_ready
 from dg_lsp.bench.score import quantile

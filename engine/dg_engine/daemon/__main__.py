@@ -10,8 +10,7 @@ import sys
 from importlib import metadata
 
 from dg_engine.daemon.daemon import Daemon, Limits
-from dg_engine.daemon.place import runtime_place
-from dg_engine.daemon.system import system
+from dg_engine.daemon.system import runtime_place, system
 from dg_engine.engine import EngineError
 
 

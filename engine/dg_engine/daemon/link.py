@@ -28,8 +28,8 @@ from dg_engine.daemon.messages import (
     packed,
     unpack_answer,
 )
-from dg_engine.daemon.place import Place, runtime_place
-from dg_engine.daemon.system import system
+from dg_engine.daemon.place import Place
+from dg_engine.daemon.system import runtime_place, system
 from dg_engine.engine import EngineError
 from dg_engine.links import Channel, ChildLink
 from dg_engine.wire import HEADER, WireError, body_length

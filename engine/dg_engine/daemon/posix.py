@@ -14,7 +14,9 @@ import logging
 import os
 import signal
 import socket
+import stat
 import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import IO
@@ -24,6 +26,9 @@ from dg_engine.daemon.place import Place
 from dg_engine.engine import EngineError
 
 logger = logging.getLogger(__name__)
+
+_MOST_PATH_BYTES = 100
+"""Paths of sockets end at 104 bytes on macOS and 108 on Linux."""
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -152,6 +157,33 @@ def when_told_to_end(call: Callable[[], None]) -> None:
     """Have `call` called in the running loop when the process is told to end."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, call)
+
+
+def runtime_place() -> Place:
+    """The place of this user's daemon; its folder is made where it is missing.
+
+    Raises EngineError when the folder cannot be made or is not the user's alone.
+    """
+    folder = _folder(os.getuid())
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise EngineError(f"The folder {folder} cannot be made ({error.strerror}).") from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise EngineError(f"{folder} is not a folder of yours; remove it.")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise EngineError(f"Others may enter {folder}; run: chmod 700 {folder}")
+    return Place(folder)
+
+
+def _folder(user: int) -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime) and os.path.isdir(runtime):
+        folder = Path(runtime, "dg-lsp")
+        if len(bytes(Place(folder).socket)) <= _MOST_PATH_BYTES:
+            return folder
+    return Path(tempfile.gettempdir(), f"dg-lsp-{user}")
 
 
 def _locked(path: Path) -> IO[str] | None:

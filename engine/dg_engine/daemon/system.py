@@ -9,4 +9,6 @@ if sys.platform == "win32":
 else:
     from dg_engine.daemon import posix as system
 
-__all__ = ["system"]
+runtime_place = system.runtime_place
+
+__all__ = ["runtime_place", "system"]

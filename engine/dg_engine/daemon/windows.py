@@ -163,7 +163,7 @@ def when_told_to_end(call: Callable[[], None]) -> None:
         signal.signal(number, told)
 
 
-def pipe_place() -> Place:
+def runtime_place() -> Place:
     """The place of this user's daemon; its folder is made where it is missing.
 
     Raises EngineError when the folder cannot be made, or Windows does not say who the user is.

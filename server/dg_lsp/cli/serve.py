@@ -55,7 +55,8 @@ def serve(
 
 def place_of_daemon() -> Place:
     """Where the daemon's files are; raises CliError where there can be none."""
-    from dg_engine.daemon.place import WINDOWS_VARIABLE, is_offered, runtime_place
+    from dg_engine.daemon.place import WINDOWS_VARIABLE, is_offered
+    from dg_engine.daemon.system import runtime_place
     from dg_engine.engine import EngineError
 
     if not is_offered():
