@@ -131,6 +131,44 @@ def test_a_window_is_bounded_whatever_the_size_of_the_file(lines: int) -> None:
     assert window.tree.root_node.child(0).type == "function_definition"  # type: ignore[union-attr]
 
 
+_HALF = "def half(number):\n    return number / 2\n\n\n"
+_LAST = 'def last():\n    """Say."""\n    return half(‸'
+
+
+def _told(line: str) -> str:
+    """A function whose docstring says a line again and again, at the left margin."""
+    return f'def told():\n    """Say it.\n\n{line * 60}    """\n    return 1\n\n\n'
+
+
+_TOLD = _told("It is said as it was told.\n")
+_TOLD_IN_BRACKETS = _told("It is said as it was told (or not).\n")
+
+
+@pytest.mark.parametrize(
+    ("document", "faults", "is_later"),
+    [
+        (f"{_HALF * 110}{_LAST})\n{_HALF}", 0, False),
+        (f"{_TOLD}{_HALF * 70}{_LAST})\n{_HALF}", 0, True),
+        (f"{_HALF * 100}{_LAST}\n", 1, True),
+        (f"{_HALF * 60}{_TOLD_IN_BRACKETS}{_LAST}\n\n{_HALF}", 1, False),
+    ],
+    ids=["no faults", "begins in a string", "as many faults", "would begin in a string"],
+)
+def test_of_two_starts_a_window_has_the_later_one_where_there_are_no_more_faults(
+    document: str, faults: int, is_later: bool
+) -> None:
+    window = window_of(at_cursor(document, "python"))
+    assert window is not None
+    assert window.faults == faults
+    assert (len(window.before) <= BEFORE_CHARS / 2) == is_later
+
+
+def test_a_docstring_that_is_cut_off_above_does_not_let_a_fault_pass() -> None:
+    document = f"{_TOLD}{_HALF * 70}{_LAST})\n{_HALF}"
+    place = Place(view=at_cursor(document, "python"), multi_line=False)
+    assert suggestion.with_no_worse_syntax("2 3", place) == "2"
+
+
 def test_what_takes_too_long_to_parse_is_not_tried_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
