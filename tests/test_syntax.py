@@ -227,6 +227,40 @@ def test_what_is_cut_back_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(parsed) == len(set(parsed))
 
 
+def test_what_is_proposed_again_behind_a_key_that_it_said_is_parsed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[bytes] = []
+
+    def noted(parser: Parser, text: bytes, old: Tree | None = None) -> Tree:
+        parsed.append(text)
+        return parsed_soon(parser, text, old)
+
+    monkeypatch.setattr(window_module, "parsed_soon", noted)
+    here, behind = (
+        at_cursor(f"def again(self):\n    {typed}‸\n", "python") for typed in ("s", "se")
+    )
+    proposed = "elf.write(node.class)"
+    for view, text in ((here, proposed), (behind, proposed[1:])):
+        kept = suggestion.with_no_worse_syntax(text, Place(view=view, multi_line=False))
+        assert kept == text[: text.index("(")]
+        assert len(parsed) == len(set(parsed))
+    assert b"def again(self):\n    self.write(node.class)\n" in parsed
+
+
+def test_trees_go_when_a_window_is_made_and_not_while_an_answer_is_looked_at() -> None:
+    window = window_of(at_cursor("def many(self):\n    ‸\n", "python"))
+    assert window is not None
+    texts = [f"self.text_{number}" for number in range(40)]
+    trees = [window.with_text(text) for text in texts]
+    assert all(window.with_text(text) is tree for text, tree in zip(texts, trees, strict=True))
+    window_of(at_cursor("def others(self):\n    ‸\n", "python"))
+    kept = [window.with_text(text) is tree for text, tree in zip(texts, trees, strict=True)]
+    assert kept == sorted(kept)  # the oldest went
+    assert not kept[0]
+    assert kept[-1]
+
+
 def test_what_took_too_long_to_parse_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     window = window_of(at_cursor("x = tried(‸)\n", "python"))
     assert window is not None

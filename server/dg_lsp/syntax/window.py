@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tree_sitter import Node, Parser, Tree
 
@@ -25,8 +25,10 @@ MOST_FAULTS = 8
 _NEAR_BEFORE, _NEAR_AFTER = 1_500, 600
 """Bytes around the cursor in which faults count."""
 _REMEMBERED = 16
-_REMEMBERED_TEXTS = 4
-"""Of one window: what was proposed, what was cut of it, and each is looked at twice."""
+_REMEMBERED_TREES = 16
+"""Of a language: what was proposed, and what was cut of it. Each is looked at twice, and often it
+is proposed again behind the next key, which it said. The oldest go when a window is made, and not
+while an answer is looked at: to let many go takes as long as a parse."""
 _NAMES = {"json": "1"}
 """The simplest text that is something, where that is not a name."""
 UNKNOWN = 1_000_000
@@ -42,10 +44,17 @@ class Window:
     """A syntax tree of the text on both sides of a cursor."""
 
     def __init__(
-        self, language: str, parser: Parser, before: str, after: str, *, ipython: bool = False
+        self,
+        language: str,
+        parser: Parser,
+        before: str,
+        after: str,
+        trees: dict[str, Tree] | None = None,
+        *,
+        ipython: bool = False,
     ) -> None:
-        """Of a cell of `ipython` magics are blanks; raises ValueError when the text takes too long
-        to parse."""
+        """Of a cell of `ipython` magics are blanks. `trees` are of whole texts, and windows of a
+        language may share them. Raises ValueError when the text takes too long to parse."""
         self.language = language
         self._cell = (before, after) if ipython else None
         if ipython:
@@ -59,7 +68,7 @@ class Window:
         self.faults = self._faults(self.tree, len(self._head))
         """ERROR and MISSING nodes near the cursor in the text as it is."""
         self._bar: int | None = None
-        self._trees: dict[str, Tree] = {}
+        self._trees: dict[str, Tree] = {} if trees is None else trees
         """With the texts that were last proposed."""
 
     @property
@@ -69,25 +78,27 @@ class Window:
 
     def with_text(self, text: str) -> Tree | None:
         """The tree once `text` stands at the cursor; None when that takes too long to parse."""
-        tree = self._trees.get(text) or self._tree_with(text)
-        if tree is not None and text not in self._trees:
-            if len(self._trees) >= _REMEMBERED_TEXTS:
-                del self._trees[next(iter(self._trees))]
-            self._trees[text] = tree
-        return tree
-
-    def _tree_with(self, text: str) -> Tree | None:
+        whole = self.before + text + self.after
+        is_plain = True
         if self._cell is not None:
             # What stands on the line of a magic is the magic's.
-            whole = as_python(self._cell[0] + text + self._cell[1])
-            if whole != self.before + text + self.after:
-                return self._parsed(whole.encode(), None)
+            magic = as_python(self._cell[0] + text + self._cell[1])
+            whole, is_plain = magic, magic == whole
+        tree = self._trees.get(whole)
+        if tree is None:
+            tree = self._parsed(whole.encode(), self._edited(text) if is_plain else None)
+            if tree is not None:
+                self._trees[whole] = tree
+        return tree
+
+    def _edited(self, text: str) -> Tree:
+        """The tree without `text`, told that it will stand at the cursor."""
         inserted = text.encode()
         start, end = len(self._head), len(self._head) + len(inserted)
         here, there = _point(self._head), _point(self._head + inserted)
         edited = self.tree.copy()
         edited.edit(start, start, end, here, here, there)
-        return self._parsed(self._head + inserted + self._tail, edited)
+        return edited
 
     def _parsed(self, text: bytes, edited: Tree | None) -> Tree | None:
         try:
@@ -149,15 +160,26 @@ def window_of(view: CursorView) -> Window | None:
 def own_window_of(view: CursorView) -> Window | None:
     """As `window_of`, for another thread: parsers must not be shared."""
     before, after = view.before[-BEFORE_CHARS - 1 :], view.after[: AFTER_CHARS + 1]
-    return _made(view.language, before, after, ipython=view.in_notebook)
+    return _made(view.language, before, after, None, ipython=view.in_notebook)
 
 
 @lru_cache(_REMEMBERED)
 def _window(language: str, before: str, after: str, *, ipython: bool) -> Window | None:
-    return _made(language, before, after, ipython=ipython)
+    trees = _trees_of(language)
+    while len(trees) > _REMEMBERED_TREES:
+        del trees[next(iter(trees))]
+    return _made(language, before, after, trees, ipython=ipython)
 
 
-def _made(language: str, before: str, after: str, *, ipython: bool) -> Window | None:
+@cache
+def _trees_of(language: str) -> dict[str, Tree]:
+    """With the texts that were last proposed, the oldest first."""
+    return {}
+
+
+def _made(
+    language: str, before: str, after: str, trees: dict[str, Tree] | None, *, ipython: bool
+) -> Window | None:
     parser = parser_of(language)
     if parser is None:
         return None
@@ -166,7 +188,7 @@ def _made(language: str, before: str, after: str, *, ipython: bool) -> Window | 
     for head in _heads_of(before):
         tail = _tail_of(head, after, language)
         try:
-            window = Window(language, parser, head, tail, ipython=ipython)
+            window = Window(language, parser, head, tail, trees, ipython=ipython)
         except ValueError:
             continue
         if window.faults > (MOST_FAULTS if found is None else found.faults):
