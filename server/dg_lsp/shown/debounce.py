@@ -10,10 +10,11 @@ MOST_MS = 200.0
 """A longer wait is felt as a slow model."""
 LEAST_MS = 5.0
 """A shorter one saves nothing."""
-LATE_SECONDS = 0.001
-"""What an event loop adds to a wait at most: it sleeps whole milliseconds, rounded up, and does so
-anew behind whatever comes meanwhile. A wait is told to be shorter by this, so that it ends early
-rather than late."""
+LATE_SECONDS = 0.002
+"""What an event loop adds to a wait at most: it sleeps whole milliseconds, rounded up, does so anew
+behind whatever comes meanwhile, and rounds some numbers of them up once more (59 are 60 by the time
+that they are nanoseconds). A wait is told to be shorter by this, so that it ends early rather than
+late."""
 REMEMBERED = 20
 """Latencies and outcomes that count."""
 
