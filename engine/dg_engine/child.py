@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
+from dg_engine import turns
 from dg_engine.choice import EngineChoice, EngineKind
 from dg_engine.engine import EngineDown, EngineError
 from dg_engine.job import CanvasJob, EngineInfo, Frame
@@ -133,6 +134,8 @@ def torch_worker(asked: Asked) -> Worker:
 def serve(asked: Asked, reader: BinaryIO, writer: BinaryIO) -> int:
     """Load the model, then run what is asked for until the input ends. Returns an exit code."""
     began = time.monotonic()
+    if asked.choice.kind is EngineKind.TORCH:
+        turns.compute_in_turn()  # threads do as the one that starts them, so before any
     outbox = Outbox()
     pen = threading.Thread(target=write_all, args=(outbox, writer), name="dg-writer", daemon=True)
     pen.start()
@@ -150,6 +153,7 @@ def serve(asked: Asked, reader: BinaryIO, writer: BinaryIO) -> int:
     outbox.put(Ready(worker.info, PROTOCOL, time.monotonic() - began))
 
     def read() -> None:
+        turns.answer_at_once()
         try:
             answer_requests(worker, reader, outbox)
         except WireError as error:
