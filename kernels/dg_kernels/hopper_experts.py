@@ -26,17 +26,15 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from dg_kernels.hopper_attention import SHARED_BYTES, TRIED
 from dg_kernels.hopper_parts import bring, hold, make
 from dg_kernels.reference import FP8, GREATEST, LEAST_SCALE, Places
 
-TRIED = "3.6."
-"""Triton whose Gluon this is written for; it promises nothing to later ones."""
 COLUMNS = 128
 """Of the experts' output, a tile: of the first product half of them gates."""
 DEPTH = 128
 """Of the sum a turn: bytes of the widest swizzle of shared memory."""
 WARPS = 8
-SHARED_BYTES = 227 * 1024
 SPARE_BYTES = 6 * 1024
 """For what the compiler moves between layouts."""
 LEAST_STAGES, MOST_STAGES = 3, 8

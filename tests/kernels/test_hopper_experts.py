@@ -12,19 +12,11 @@ from torch import Tensor
 
 pytest.importorskip("triton.experimental.gluon", reason="Gluon comes with Triton.")
 
-import triton
 from dg_kernels import experts, hopper_experts
 from dg_kernels.feed_forward import activate
 
-HOPPER = (
-    torch.cuda.is_available()
-    and torch.cuda.get_device_capability()[0] == 9
-    and triton.__version__.startswith(hopper_experts.TRIED)
-)
-on_hopper = pytest.mark.skipif(
-    not HOPPER,
-    reason="Gluon has no interpreter; this needs an H100 and the Triton it was tried with.",
-)
+from tests.kernels.test_hopper_attention import on_hopper
+
 LIMIT = 0.02
 """Off the reference, of its length: what bfloat16 and FP8 round another way for other sums."""
 
