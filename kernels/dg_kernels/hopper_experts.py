@@ -7,6 +7,8 @@ ahead as shared memory goes; one brings the rows of the block that is next; one 
 block's rows stay in shared memory for all tiles that read them. Programs tell each other by a count
 for each block which of its rows are made. Blocks come in two halves, so that the second product of
 one half finds its rows made long ago. The rounding is that of the three launches it replaces.
+Programs wait for each other, so no more are launched than run at once: one a multiprocessor, where
+another kernel only delays it.
 Reference: dg_kernels.reference.feed.
 """
 
